@@ -55,15 +55,14 @@ fmt: ## Format the code
 
 .PHONY: schema
 schema: build ## Dump the migrated schema to docs/schema.sql
-	@$(WITH_POSTGRES) .ci/schema > docs/schema.sql.new || { rm -f docs/schema.sql.new; exit 1; }
-	@mv docs/schema.sql.new docs/schema.sql
+	$(WITH_POSTGRES) .ci/schema write
 
 .PHONY: verify
 verify: build ## Check that go.mod is tidy, the code formatted and docs/schema.sql true
 	go mod tidy -diff
 	@unformatted=$$($(TOOL) gofumpt -l cmd config internal migrations sql); \
 	if [ -n "$$unformatted" ]; then echo "Not formatted, run make fmt:"; echo "$$unformatted"; exit 1; fi
-	@$(WITH_POSTGRES) .ci/schema | diff -u docs/schema.sql - || { echo "docs/schema.sql is old: run make schema."; exit 1; }
+	$(WITH_POSTGRES) .ci/schema check
 
 .PHONY: vuln
 vuln: ## Look for known vulnerabilities in the modules; needs the network
