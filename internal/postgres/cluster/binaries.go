@@ -101,7 +101,7 @@ func (p places) candidates(ctx context.Context) []string {
 	}
 	for _, pattern := range p.patterns {
 		folders, _ := filepath.Glob(pattern)
-		slices.SortStableFunc(folders, func(a, b string) int { return cmp.Compare(numberIn(b), numberIn(a)) })
+		slices.SortStableFunc(folders, func(a, b string) int { return cmp.Compare(versionOf(b), versionOf(a)) })
 		all = append(all, folders...)
 	}
 	return all
@@ -109,10 +109,20 @@ func (p places) candidates(ctx context.Context) []string {
 
 var number = regexp.MustCompile(`\d+(\.\d+)?`)
 
-// numberIn returns the version in a path such as /usr/lib/postgresql/17/bin.
-func numberIn(path string) float64 {
-	value, _ := strconv.ParseFloat(number.FindString(path), 64)
+// numberIn returns the first number in a text, 0 when there is none.
+func numberIn(text string) float64 {
+	value, _ := strconv.ParseFloat(number.FindString(text), 64)
 	return value
+}
+
+// versionOf returns the version in a path such as /usr/lib/postgresql/17/bin: its
+// last number.
+func versionOf(path string) float64 {
+	all := number.FindAllString(path, -1)
+	if len(all) == 0 {
+		return 0
+	}
+	return numberIn(all[len(all)-1])
 }
 
 // inspect returns the binaries in a folder, or why they cannot be used.

@@ -103,6 +103,9 @@ func (c *Cluster) leave() {
 			errs = append(errs, os.RemoveAll(path))
 		}
 	}
+	if c.site.socket != c.site.ownSocket() {
+		_ = os.Remove(c.site.socket) // empty, unless the server was killed: then its next run finds it
+	}
 	errs = append(errs, c.site.close(), c.lock.release())
 	if err := errors.Join(errs...); err != nil {
 		c.options.Log.Warn().Err(err).Msg("private Postgres left something behind")
