@@ -1,0 +1,627 @@
+-- A turn from its drain to its end. Every function locks the conversation first and the turn second, looks at
+-- both with a snapshot taken after the locks, and writes only under the attempt that it was given (the fence).
+
+-- +goose Up
+
+-- A moment as RFC 3339 in UTC, for what is kept as JSON.
+-- +goose StatementBegin
+CREATE FUNCTION fila_time(at timestamptz) RETURNS text
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')
+$$;
+-- +goose StatementEnd
+
+-- +goose StatementBegin
+CREATE FUNCTION fila_wake(p_project text, p_phone text) RETURNS void
+LANGUAGE sql AS $$
+    INSERT INTO wakeups (project, phone) VALUES (p_project, p_phone)
+    ON CONFLICT (project, phone) DO UPDATE SET asked_at = excluded.asked_at
+$$;
+-- +goose StatementEnd
+
+-- Bursts that are due become turns; for all others it says why not, and how long to wait: empty, early, open (a
+-- turn is), hanging_up (a discarded turn's call still runs), interrupt (the open turn may be), human, suspended, busy. Many conversations of one project in a call. Never waits for a lock: whoever holds the conversation is deciding about it.
+--
+-- The locks are taken in one statement and the rows in a later one: a statement that waits for a lock goes on
+-- with the snapshot from before the wait, and would drain a message that arrived a moment ago. No ON CONFLICT
+-- behind the DELETE: a conflict must abort the call, or the deleted messages would be gone.
+-- +goose StatementBegin
+CREATE FUNCTION fila_drain(p_project text, p_phones text[], p_instance text, p_lease double precision)
+RETURNS TABLE (
+    phone text, verdict text, wait_seconds double precision, turn_id bigint, fired_by text, address text, contact_name text,
+    session_id text, messages jsonb, body text, superseded_turns bigint[], late_seconds double precision
+)
+LANGUAGE plpgsql SET enable_seqscan = off AS $$
+#variable_conflict use_column
+DECLARE
+    p projects;
+    locked text[];
+BEGIN
+    IF EXISTS (SELECT FROM fila_mensagens q WHERE q.projeto = p_project AND NOT q.registered) THEN
+        PERFORM fila_adopt(p_project);
+    END IF;
+    SELECT * INTO STRICT p FROM projects WHERE name = p_project;
+    locked := ARRAY(
+        SELECT c.phone FROM conversations c
+        WHERE c.project = p_project AND c.phone = ANY (p_phones)
+            AND pg_try_advisory_xact_lock(hashtextextended('conversation:' || p_project || ':' || c.phone, 7302))
+        ORDER BY c.phone
+        FOR NO KEY UPDATE SKIP LOCKED
+    );
+
+    RETURN QUERY
+    WITH waiting AS MATERIALIZED (
+        SELECT
+            q.telefone, q.id, q.timestamp, q.superseded,
+            row_number() OVER (PARTITION BY q.telefone, q.superseded ORDER BY q.id) AS place
+        FROM fila_mensagens q
+        WHERE q.projeto = p_project AND q.telefone = ANY (locked) AND q.registered
+    ), burst AS (
+        SELECT
+            w.telefone,
+            coalesce(min(w.timestamp) FILTER (WHERE NOT w.superseded), min(w.timestamp)) AS first_at,
+            coalesce(max(w.timestamp) FILTER (WHERE NOT w.superseded), min(w.timestamp)) AS last_at,
+            max(w.timestamp) FILTER (WHERE NOT w.superseded AND w.place = p.max_messages) AS full_at,
+            bool_or(w.place > p.max_messages AND NOT w.superseded) AS more
+        FROM waiting w
+        GROUP BY w.telefone
+    ), judged AS MATERIALIZED (
+        SELECT
+            c.phone, c.address, c.contact_name, c.session_id, c.due_now_at, c.superseded_turns, b.more, b.first_at, due.at, due.by, o.id AS open_turn,
+            CASE
+                WHEN b.telefone IS NULL THEN 'empty'
+                WHEN o.overtaken AND fila_mode(c.mode, c.until) = 'agent' THEN CASE WHEN due.at > clock_timestamp() THEN 'early' ELSE 'interrupt' END
+                WHEN o.id IS NOT NULL THEN 'open'
+                WHEN l.lease_until > clock_timestamp() THEN 'hanging_up'
+                WHEN fila_mode(c.mode, c.until) <> 'agent' THEN fila_mode(c.mode, c.until)
+                WHEN due.at > clock_timestamp() THEN 'early'
+                ELSE 'due'
+            END AS verdict,
+            CASE
+                WHEN fila_mode(c.mode, c.until) = 'human' THEN c.until
+                WHEN l.lease_until > due.at THEN l.lease_until
+                ELSE due.at
+            END AS look_again_at
+        FROM conversations c
+        LEFT JOIN burst b ON b.telefone = c.phone
+        LEFT JOIN LATERAL (
+            SELECT t.id, p.during_turn = 'interrupt' AND t.state IN ('running', 'retrying') AND fila_overtaken(t) AS overtaken
+            FROM turns t
+            WHERE t.project = p_project AND t.phone = c.phone AND t.open
+        ) o ON true
+        LEFT JOIN LATERAL (
+            -- A turn that was discarded while its call ran keeps its lease until the call is over.
+            SELECT CASE WHEN NOT t.open THEN t.lease_until END AS lease_until
+            FROM turns t
+            WHERE t.project = p_project AND t.phone = c.phone
+            ORDER BY t.id DESC
+            LIMIT 1
+        ) l ON true
+        LEFT JOIN LATERAL (
+            SELECT v.at, v.by
+            FROM (
+                VALUES
+                    (greatest(c.due_now_at, b.first_at), c.due_now_by, 1, c.due_now_at IS NOT NULL),
+                    (greatest(b.last_at, c.typing_at) + p.debounce, 'quiet', 2, true),
+                    (b.first_at + p.max_wait, 'ceiling', 3, p.debounce > interval '0'),
+                    (b.full_at, 'count', 4, b.full_at IS NOT NULL)
+            ) AS v (at, by, rank, applies)
+            WHERE v.applies
+            ORDER BY v.at, v.rank
+            LIMIT 1
+        ) due ON true
+        WHERE c.project = p_project AND c.phone = ANY (locked)
+    ), taken AS (
+        DELETE FROM fila_mensagens q
+        USING waiting w
+        JOIN judged j ON j.phone = w.telefone
+        WHERE j.verdict = 'due' AND (w.superseded OR w.place <= p.max_messages)
+            AND q.projeto = p_project AND q.telefone = w.telefone AND q.id = w.id
+        RETURNING q.*
+    ), ordered AS (
+        -- received_at strictly increases within a turn, whatever the clock did.
+        SELECT
+            s.*,
+            max(s.timestamp - s.place * interval '1 microsecond')
+                OVER (PARTITION BY s.telefone ORDER BY s.id) + s.place * interval '1 microsecond' AS received_at
+        FROM (SELECT t.*, row_number() OVER (PARTITION BY t.telefone ORDER BY t.id) AS place FROM taken t) s
+    ), begun AS (
+        INSERT INTO turns AS t (
+            project, phone, state, fired_by, address, contact_name, session_id, message_ids, messages, text, superseded_turns,
+            instance, lease_until, first_at, due_at
+        )
+        SELECT
+            p_project, j.phone, 'running', j.by, j.address, j.contact_name, coalesce(j.session_id, p_project || ':' || j.phone),
+            array_agg(o.id ORDER BY o.id),
+            jsonb_agg(
+                jsonb_build_object(
+                    'id', nullif(o.id_mensagem, ''), 'text', o.mensagem, 'kind', o.kind, 'media', o.media,
+                    'received_at', fila_time(o.received_at), 'sent_at', fila_time(o.sent_at),
+                    'metadata', coalesce(o.metadata, '{}')
+                ) ORDER BY o.id
+            ),
+            coalesce(string_agg(o.mensagem, p.joiner ORDER BY o.id) FILTER (WHERE o.mensagem <> ''), ''),
+            j.superseded_turns, p_instance, clock_timestamp() + make_interval(secs => p_lease),
+            j.first_at, j.at
+        FROM ordered o
+        JOIN judged j ON j.phone = o.telefone
+        GROUP BY j.phone, j.by, j.address, j.contact_name, j.session_id, j.superseded_turns, j.first_at, j.at
+        HAVING count(*) > 0
+        RETURNING t.*
+    ), settled AS (
+        UPDATE conversations c SET
+            due_now_at = CASE WHEN j.more THEN clock_timestamp() END,
+            due_now_by = CASE WHEN j.more THEN 'count' END,
+            superseded_turns = '{}'
+        FROM judged j
+        WHERE j.verdict = 'due' AND c.project = p_project AND c.phone = j.phone
+            AND (j.more OR j.due_now_at IS NOT NULL OR j.superseded_turns <> '{}')
+    ), superseding AS (
+        UPDATE turns t SET superseded_by = n.id
+        FROM begun n
+        WHERE n.superseded_turns <> '{}' AND t.id = ANY (n.superseded_turns) AND t.superseded_by IS NULL
+    )
+    SELECT
+        asked.phone,
+        CASE
+            WHEN n.id IS NOT NULL THEN 'drained'
+            WHEN j.phone IS NOT NULL THEN j.verdict
+            WHEN EXISTS (SELECT FROM conversations c WHERE c.project = p_project AND c.phone = asked.phone) THEN 'busy'
+            ELSE 'empty'
+        END,
+        greatest(extract(epoch FROM j.look_again_at - clock_timestamp())::double precision, 0),
+        coalesce(n.id, CASE j.verdict WHEN 'interrupt' THEN j.open_turn END), n.fired_by, n.address, n.contact_name, n.session_id, n.messages, n.text, n.superseded_turns,
+        extract(epoch FROM clock_timestamp() - n.due_at)::double precision
+    FROM unnest(p_phones) AS asked (phone)
+    LEFT JOIN judged j ON j.phone = asked.phone
+    LEFT JOIN begun n ON n.phone = asked.phone;
+END
+$$;
+-- +goose StatementEnd
+
+-- Turns that nobody works on and that may go on: a retry whose time has come, a lease that ran out, a reply
+-- that was kept while the conversation was suspended, an agent that did not call back in time, an unknown
+-- outcome to be asked about. Takes as many a project as it has free slots, raises the attempt and leases them.
+-- A turn of a conversation that a person has is discarded here; one of a suspended conversation stays.
+-- `why`: retry, abandoned, handed_back, held, overdue, reconcile.
+-- +goose StatementBegin
+CREATE FUNCTION fila_claim(p_projects text[], p_slots integer[], p_instance text, p_lease double precision)
+RETURNS TABLE (
+    turn_id bigint, project text, phone text, state text, stage text, why text, attempt integer, fired_by text, address text,
+    contact_name text, session_id text, messages jsonb, body text, superseded_turns bigint[], handoff boolean,
+    agent_failures integer, delivery_failures integer, crashes integer, reconcile_seconds double precision, doubtful_part integer
+)
+LANGUAGE plpgsql SET enable_seqscan = off AS $$
+#variable_conflict use_column
+DECLARE
+    candidate bigint[];
+BEGIN
+    candidate := ARRAY(
+        SELECT t.id
+        FROM unnest(p_projects, p_slots) AS wanted (project, slots)
+        CROSS JOIN LATERAL (
+            SELECT t.id
+            FROM turns t
+            JOIN conversations c ON c.project = t.project AND c.phone = t.phone
+            WHERE t.project = wanted.project AND t.open AND c.mode <> 'suspended' AND (
+                (t.state = 'retrying' AND t.next_attempt_at <= clock_timestamp())
+                OR (t.state IN ('running', 'sending') AND t.lease_until < clock_timestamp())
+                OR (t.state = 'running' AND t.reply_until < clock_timestamp())
+                OR (t.state = 'replied' AND coalesce(t.lease_until < clock_timestamp(), true))
+                OR (t.state = 'unknown' AND t.next_attempt_at <= clock_timestamp())
+            )
+            ORDER BY t.id
+            LIMIT wanted.slots
+        ) t
+    );
+    IF cardinality(candidate) = 0 THEN
+        RETURN;
+    END IF;
+
+    RETURN QUERY
+    WITH held AS MATERIALIZED (
+        SELECT t.id, fila_mode(c.mode, c.until) AS mode
+        FROM conversations c
+        JOIN turns t ON t.project = c.project AND t.phone = c.phone
+        WHERE t.id = ANY (candidate)
+        ORDER BY c.project, c.phone
+        FOR NO KEY UPDATE OF c SKIP LOCKED
+    ), before AS MATERIALIZED (
+        -- Read again under the locks: only what is still so is taken.
+        SELECT t.id, h.mode,
+            CASE
+                WHEN t.state = 'retrying' AND t.next_attempt_at <= clock_timestamp() THEN 'retry'
+                WHEN t.state IN ('running', 'sending') AND t.lease_until = '-infinity' THEN 'handed_back'
+                WHEN t.state IN ('running', 'sending') AND t.lease_until < clock_timestamp() THEN 'abandoned'
+                WHEN t.state = 'running' AND t.reply_until < clock_timestamp() THEN 'overdue'
+                WHEN t.state = 'replied' AND coalesce(t.lease_until < clock_timestamp(), true) THEN 'held'
+                WHEN t.state = 'unknown' AND t.next_attempt_at <= clock_timestamp() THEN 'reconcile'
+            END AS why,
+            t.instance
+        FROM turns t
+        JOIN held h ON h.id = t.id
+        WHERE h.mode <> 'suspended'
+        FOR NO KEY UPDATE OF t SKIP LOCKED
+    ), claimed AS (
+        UPDATE turns t SET
+            state = CASE
+                WHEN b.mode = 'human' AND b.why <> 'reconcile' THEN 'discarded'
+                WHEN b.why = 'retry' THEN CASE t.stage WHEN 'agent' THEN 'running' ELSE 'sending' END
+                ELSE t.state
+            END,
+            reason = CASE WHEN b.mode = 'human' AND b.why <> 'reconcile' THEN 'human' ELSE t.reason END,
+            finished_at = CASE WHEN b.mode = 'human' AND b.why <> 'reconcile' THEN clock_timestamp() END,
+            attempt = t.attempt + CASE WHEN b.why IN ('reconcile', 'overdue') THEN 0 ELSE 1 END,
+            crashes = t.crashes + (b.why = 'abandoned')::integer,
+            errors = CASE
+                WHEN b.why = 'abandoned' THEN t.errors || jsonb_build_object(
+                    'at', fila_time(clock_timestamp()), 'attempt', t.attempt, 'stage', 'instance',
+                    'error', 'instance ' || coalesce(t.instance, '?') || ' gave no sign of life for the length of its lease')
+                ELSE t.errors
+            END,
+            instance = p_instance,
+            lease_until = CASE WHEN b.why <> 'reconcile' THEN clock_timestamp() + make_interval(secs => p_lease) END,
+            -- A question has no lease: if its asker dies, it is asked again.
+            next_attempt_at = CASE WHEN b.why = 'reconcile' THEN clock_timestamp() + interval '2 minutes' END,
+            reply_until = NULL
+        FROM before b
+        WHERE t.id = b.id AND b.why IS NOT NULL
+        RETURNING t.*, b.why
+    )
+    SELECT
+        t.id, t.project, t.phone, t.state, t.stage, t.why, t.attempt, t.fired_by, t.address, t.contact_name, t.session_id, t.messages,
+        t.text, t.superseded_turns, t.handoff, t.agent_failures, t.delivery_failures, t.crashes,
+        extract(epoch FROM clock_timestamp() - t.reconcile_since)::double precision,
+        (SELECT d.part FROM deliveries d WHERE d.turn_id = t.id AND d.part > 0 AND d.state IN ('sending', 'unknown') ORDER BY d.part LIMIT 1)
+    FROM claimed t;
+END
+$$;
+-- +goose StatementEnd
+
+-- The sign of life of turns that this process is really running. What does not come back is no longer its own.
+-- +goose StatementBegin
+CREATE FUNCTION fila_renew(p_turns bigint[], p_attempts integer[], p_lease double precision)
+RETURNS TABLE (turn_id bigint, interrupted boolean)
+LANGUAGE sql AS $$
+    UPDATE turns t SET lease_until = clock_timestamp() + make_interval(secs => p_lease)
+    FROM (
+        SELECT o.id
+        FROM unnest(p_turns, p_attempts) AS mine (id, attempt)
+        JOIN turns o ON o.id = mine.id AND o.attempt = mine.attempt
+        WHERE o.state IN ('running', 'sending', 'replied', 'unknown') AND o.lease_until IS NOT NULL
+        ORDER BY o.id
+        FOR NO KEY UPDATE OF o SKIP LOCKED
+    ) kept
+    WHERE t.id = kept.id
+    RETURNING t.id, coalesce(t.reason = 'interrupted', false)
+$$;
+-- +goose StatementEnd
+
+-- A shutdown gives its turns away at once; no other instance waits for the lease, and no crash is counted.
+-- +goose StatementBegin
+CREATE FUNCTION fila_hand_back(p_turns bigint[], p_attempts integer[]) RETURNS void
+LANGUAGE sql AS $$
+    UPDATE turns t SET lease_until = '-infinity'
+    FROM unnest(p_turns, p_attempts) AS mine (id, attempt)
+    WHERE t.id = mine.id AND t.attempt = mine.attempt AND t.state IN ('running', 'sending', 'replied') AND t.lease_until IS NOT NULL
+$$;
+-- +goose StatementEnd
+
+-- The call of a turn that was discarded meanwhile is over: the conversation is free.
+-- +goose StatementBegin
+CREATE FUNCTION fila_hung_up(p_turn bigint) RETURNS void
+LANGUAGE sql AS $$
+    UPDATE turns SET lease_until = NULL WHERE id = p_turn AND NOT open AND lease_until IS NOT NULL
+$$;
+-- +goose StatementEnd
+
+-- Gives a superseded turn's messages back to the queue, with their numbers: in front of the newer ones.
+-- +goose StatementBegin
+CREATE FUNCTION fila_supersede(p_turn bigint, p_reason text) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    t turns;
+BEGIN
+    UPDATE turns SET state = 'superseded', reason = p_reason, finished_at = clock_timestamp(), lease_until = NULL, next_attempt_at = NULL, reply_until = NULL
+    WHERE id = p_turn
+    RETURNING * INTO STRICT t;
+    INSERT INTO fila_mensagens (
+        id, projeto, id_mensagem, telefone, mensagem, timestamp, kind, address, media, sent_at, metadata, registered, superseded
+    )
+    SELECT
+        number, t.project, coalesce(m ->> 'id', ''), t.phone, m ->> 'text', (m ->> 'received_at')::timestamptz, m ->> 'kind', t.address,
+        nullif(m -> 'media', 'null'), (m ->> 'sent_at')::timestamptz, m -> 'metadata', true, true
+    FROM unnest(t.message_ids) WITH ORDINALITY AS n (number, place)
+    JOIN jsonb_array_elements(t.messages) WITH ORDINALITY AS e (m, place) USING (place);
+    UPDATE conversations SET superseded_turns = t.superseded_turns || t.id WHERE project = t.project AND phone = t.phone;
+END
+$$;
+-- +goose StatementEnd
+
+-- Whether newer messages wait that the project's rule lets overtake this turn.
+-- +goose StatementBegin
+CREATE FUNCTION fila_overtaken(t turns) RETURNS boolean
+LANGUAGE sql AS $$
+    SELECT p.during_turn <> 'queue' AND t.confirmed_at IS NULL AND NOT t.handoff
+        AND cardinality(t.superseded_turns) < p.supersede_limit
+        AND NOT EXISTS (SELECT FROM deliveries d WHERE d.turn_id = t.id AND d.attempts > 0)
+        AND EXISTS (
+            SELECT FROM fila_mensagens q
+            WHERE q.projeto = t.project AND q.telefone = t.phone AND q.registered AND NOT q.superseded
+        )
+    FROM projects p WHERE p.name = t.project
+$$;
+-- +goose StatementEnd
+
+-- The newer burst has fallen due while the agent thinks (during_turn: interrupt). A call in flight belongs to
+-- the instance that leases the turn: it is asked to hang up, and gives the turn back by calling this with its
+-- attempt; a turn without a call is superseded at once. Answers: superseded, asked, stale.
+-- +goose StatementBegin
+CREATE FUNCTION fila_interrupt(p_turn bigint, p_attempt integer) RETURNS text
+LANGUAGE plpgsql AS $$
+DECLARE
+    t turns;
+    mode text;
+BEGIN
+    SELECT * INTO t FROM turns WHERE id = p_turn;
+    SELECT fila_mode(c.mode, c.until) INTO mode FROM conversations c WHERE c.project = t.project AND c.phone = t.phone FOR NO KEY UPDATE;
+    SELECT * INTO t FROM turns WHERE id = p_turn FOR NO KEY UPDATE;
+    IF t.state NOT IN ('running', 'retrying') OR mode IS DISTINCT FROM 'agent' OR NOT fila_overtaken(t)
+        OR t.attempt <> coalesce(p_attempt, t.attempt) THEN
+        RETURN 'stale';
+    ELSIF p_attempt IS NULL AND t.state = 'running' AND t.reply_until IS NULL THEN
+        UPDATE turns SET reason = 'interrupted' WHERE id = p_turn;
+        RETURN 'asked';
+    END IF;
+    PERFORM fila_supersede(p_turn, 'interrupted by newer messages');
+    RETURN 'superseded';
+END
+$$;
+-- +goose StatementEnd
+
+-- Ends a turn that has been answered; a handoff takes effect with the end.
+-- +goose StatementBegin
+CREATE FUNCTION fila_finish(p_turn bigint) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    t turns;
+BEGIN
+    UPDATE turns SET state = 'done', finished_at = clock_timestamp(), lease_until = NULL, reason = NULL WHERE id = p_turn
+    RETURNING * INTO STRICT t;
+    IF t.handoff THEN
+        PERFORM fila_give_to_human(t.project, t.phone, NULL, 'agent', 'handoff');
+    END IF;
+END
+$$;
+-- +goose StatementEnd
+
+-- The agent's answer becomes durable and the gate decides what happens with it, in one step. With a null
+-- attempt it is the callback of an agent that named none. Answers: send, done, held, discarded, superseded,
+-- repeated (the same reply again), stale (the turn is over or somebody else's), absent.
+-- +goose StatementBegin
+CREATE FUNCTION fila_reply(
+    p_project text, p_turn bigint, p_attempt integer, p_reply text, p_parts text[], p_handoff boolean, p_instance text, p_lease double precision,
+    OUT verdict text, OUT attempt integer
+)
+LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+    t turns;
+    mode text;
+BEGIN
+    SELECT * INTO t FROM turns WHERE id = p_turn AND project = p_project;
+    IF NOT FOUND THEN
+        verdict := 'absent';
+        RETURN;
+    END IF;
+    SELECT fila_mode(c.mode, c.until) INTO mode FROM conversations c WHERE c.project = t.project AND c.phone = t.phone FOR NO KEY UPDATE;
+    SELECT * INTO t FROM turns WHERE id = p_turn FOR NO KEY UPDATE;
+    attempt := t.attempt;
+    IF t.state <> 'running' OR t.attempt <> coalesce(p_attempt, t.attempt) OR mode IS NULL THEN
+        verdict := CASE
+            WHEN t.replied_at IS NOT NULL AND t.reply IS NOT DISTINCT FROM p_reply AND t.state IN ('replied', 'sending', 'retrying', 'unknown', 'done')
+                THEN 'repeated'
+            ELSE 'stale'
+        END;
+        RETURN;
+    END IF;
+
+    UPDATE turns SET
+        reply = p_reply, handoff = p_handoff, replied_at = clock_timestamp(), reply_until = NULL, stage = 'delivery',
+        instance = p_instance, lease_until = clock_timestamp() + make_interval(secs => p_lease)
+    WHERE id = p_turn
+    RETURNING * INTO t;
+    IF mode = 'human' THEN
+        verdict := 'discarded';
+        UPDATE turns SET state = 'discarded', reason = 'human', finished_at = clock_timestamp(), lease_until = NULL WHERE id = p_turn;
+    ELSIF mode <> 'suspended' AND fila_overtaken(t) THEN
+        verdict := 'superseded';
+        PERFORM fila_supersede(p_turn, 'newer messages');
+    ELSIF cardinality(p_parts) = 0 THEN
+        verdict := 'done';
+        PERFORM fila_finish(p_turn);
+    ELSE
+        verdict := CASE mode WHEN 'suspended' THEN 'held' ELSE 'send' END;
+        INSERT INTO deliveries (turn_id, part, project, text, state, attempts, intended_at)
+        SELECT
+            p_turn, place, t.project, text,
+            CASE WHEN place = 1 AND verdict = 'send' THEN 'sending' ELSE 'pending' END,
+            CASE WHEN place = 1 AND verdict = 'send' THEN 1 ELSE 0 END,
+            CASE WHEN place = 1 AND verdict = 'send' THEN clock_timestamp() END
+        FROM unnest(p_parts) WITH ORDINALITY AS part (text, place);
+        UPDATE turns SET
+            state = CASE verdict WHEN 'send' THEN 'sending' ELSE 'replied' END,
+            lease_until = CASE verdict WHEN 'send' THEN lease_until END
+        WHERE id = p_turn;
+    END IF;
+END
+$$;
+-- +goose StatementEnd
+
+-- The agent said 202: no instance holds the turn until it calls back or its time is over.
+-- +goose StatementBegin
+CREATE FUNCTION fila_await_reply(p_turn bigint, p_attempt integer, p_timeout double precision) RETURNS text
+LANGUAGE plpgsql AS $$
+DECLARE
+    t turns;
+    mode text;
+BEGIN
+    SELECT * INTO t FROM turns WHERE id = p_turn;
+    SELECT fila_mode(c.mode, c.until) INTO mode FROM conversations c WHERE c.project = t.project AND c.phone = t.phone FOR NO KEY UPDATE;
+    IF mode = 'human' THEN
+        UPDATE turns SET state = 'discarded', reason = 'human', finished_at = clock_timestamp(), lease_until = NULL
+        WHERE id = p_turn AND attempt = p_attempt AND state = 'running';
+        RETURN CASE WHEN FOUND THEN 'discarded' ELSE 'stale' END;
+    END IF;
+    UPDATE turns SET reply_until = clock_timestamp() + make_interval(secs => p_timeout), lease_until = NULL
+    WHERE id = p_turn AND attempt = p_attempt AND state = 'running';
+    RETURN CASE WHEN FOUND THEN 'awaited' ELSE 'stale' END;
+END
+$$;
+-- +goose StatementEnd
+
+-- The gate before one part, and the intent to send it. Answers: send, held, discarded, superseded, stale.
+-- +goose StatementBegin
+CREATE FUNCTION fila_send(p_turn bigint, p_attempt integer, p_part integer) RETURNS text
+LANGUAGE plpgsql AS $$
+DECLARE
+    t turns;
+    mode text;
+BEGIN
+    SELECT * INTO t FROM turns WHERE id = p_turn;
+    SELECT fila_mode(c.mode, c.until) INTO mode FROM conversations c WHERE c.project = t.project AND c.phone = t.phone FOR NO KEY UPDATE;
+    SELECT * INTO t FROM turns WHERE id = p_turn FOR NO KEY UPDATE;
+    IF t.attempt IS DISTINCT FROM p_attempt OR t.state NOT IN ('replied', 'sending') OR mode IS NULL THEN
+        RETURN 'stale';
+    ELSIF mode = 'human' THEN
+        UPDATE turns SET state = 'discarded', reason = 'human', finished_at = clock_timestamp(), lease_until = NULL WHERE id = p_turn;
+        RETURN 'discarded';
+    ELSIF mode = 'suspended' THEN
+        UPDATE turns SET state = 'replied', lease_until = NULL WHERE id = p_turn;
+        UPDATE deliveries SET state = 'pending' WHERE turn_id = p_turn AND part = p_part AND state = 'sending';
+        RETURN 'held';
+    ELSIF fila_overtaken(t) THEN
+        PERFORM fila_supersede(p_turn, 'newer messages');
+        RETURN 'superseded';
+    END IF;
+    UPDATE deliveries SET state = 'sending', attempts = attempts + 1, intended_at = clock_timestamp()
+    WHERE turn_id = p_turn AND part = p_part AND state <> 'sent';
+    IF NOT FOUND THEN
+        RETURN 'stale';
+    END IF;
+    IF t.state <> 'sending' THEN
+        UPDATE turns SET state = 'sending' WHERE id = p_turn;
+    END IF;
+    RETURN 'send';
+END
+$$;
+-- +goose StatementEnd
+
+-- A part went out. Ends the turn with the last one; else, when asked to, passes the gate for the next.
+-- Answers: done, next (the caller asks for the next part itself), or what fila_send answers.
+-- +goose StatementBegin
+CREATE FUNCTION fila_sent(p_turn bigint, p_attempt integer, p_part integer, p_provider_id text, p_go_on boolean) RETURNS text
+LANGUAGE plpgsql AS $$
+DECLARE
+    t turns;
+BEGIN
+    SELECT * INTO t FROM turns WHERE id = p_turn;
+    PERFORM FROM conversations c WHERE c.project = t.project AND c.phone = t.phone FOR NO KEY UPDATE;
+    SELECT * INTO t FROM turns WHERE id = p_turn FOR NO KEY UPDATE;
+    IF t.attempt IS DISTINCT FROM p_attempt OR t.state NOT IN ('sending', 'unknown') THEN
+        RETURN 'stale';
+    END IF;
+    UPDATE deliveries SET state = 'sent', provider_id = p_provider_id, sent_at = clock_timestamp()
+    WHERE turn_id = p_turn AND part = p_part;
+    IF NOT EXISTS (SELECT FROM deliveries d WHERE d.turn_id = p_turn AND d.part > 0 AND d.state <> 'sent') THEN
+        PERFORM fila_finish(p_turn);
+        RETURN 'done';
+    ELSIF t.state = 'unknown' THEN
+        UPDATE turns SET state = 'sending', reconcile_since = NULL WHERE id = p_turn;
+    END IF;
+    RETURN CASE WHEN p_go_on THEN fila_send(p_turn, p_attempt, p_part + 1) ELSE 'next' END;
+END
+$$;
+-- +goose StatementEnd
+
+-- Something did not work. p_fate is what the policy makes of it: retry, dead, unknown (held for a person),
+-- reconcile (asked about again after the delay). p_counted: whether it uses up one of the attempts.
+-- Answers: retry, dead, unknown, discarded (a person has the conversation), stale.
+-- +goose StatementBegin
+CREATE FUNCTION fila_fail(
+    p_turn bigint, p_attempt integer, p_stage text, p_part integer, p_fate text, p_error text, p_counted boolean, p_delay double precision
+) RETURNS text
+LANGUAGE plpgsql AS $$
+DECLARE
+    t turns;
+    p projects;
+    mode text;
+BEGIN
+    SELECT * INTO t FROM turns WHERE id = p_turn;
+    SELECT * INTO p FROM projects WHERE name = t.project;
+    SELECT fila_mode(c.mode, c.until) INTO mode FROM conversations c WHERE c.project = t.project AND c.phone = t.phone FOR NO KEY UPDATE;
+    SELECT * INTO t FROM turns WHERE id = p_turn FOR NO KEY UPDATE;
+    IF t.attempt IS DISTINCT FROM p_attempt OR t.state NOT IN ('running', 'sending', 'replied', 'unknown') OR mode IS NULL THEN
+        RETURN 'stale';
+    END IF;
+    UPDATE turns SET
+        state = CASE
+            WHEN mode = 'human' AND p_fate = 'retry' THEN 'discarded'
+            ELSE CASE p_fate WHEN 'retry' THEN 'retrying' WHEN 'dead' THEN 'dead' ELSE 'unknown' END
+        END,
+        stage = CASE p_stage WHEN 'instance' THEN t.stage ELSE p_stage END,
+        reason = CASE WHEN mode = 'human' AND p_fate = 'retry' THEN 'human' ELSE p_error END,
+        agent_failures = agent_failures + (p_counted AND p_stage = 'agent')::integer,
+        delivery_failures = delivery_failures + (p_counted AND p_stage = 'delivery')::integer,
+        errors = errors || jsonb_build_object(
+            'at', fila_time(clock_timestamp()), 'attempt', t.attempt, 'stage', p_stage, 'error', p_error),
+        lease_until = NULL, reply_until = NULL,
+        next_attempt_at = CASE WHEN p_fate IN ('retry', 'reconcile') AND NOT (mode = 'human' AND p_fate = 'retry') THEN clock_timestamp() + make_interval(secs => p_delay) END,
+        reconcile_since = CASE p_fate WHEN 'reconcile' THEN coalesce(t.reconcile_since, clock_timestamp()) END,
+        finished_at = CASE WHEN p_fate = 'dead' OR (mode = 'human' AND p_fate = 'retry') THEN clock_timestamp() END
+    WHERE id = p_turn
+    RETURNING * INTO t;
+    UPDATE deliveries SET state = CASE p_fate WHEN 'retry' THEN 'pending' WHEN 'dead' THEN 'failed' ELSE 'unknown' END
+    WHERE turn_id = p_turn AND part = p_part AND state IN ('sending', 'unknown');
+    IF t.state = 'dead' THEN
+        PERFORM fila_bury(t, p, mode);
+    END IF;
+    RETURN CASE t.state WHEN 'retrying' THEN 'retry' ELSE t.state END;
+END
+$$;
+-- +goose StatementEnd
+
+-- What the death of a turn means for its conversation.
+-- +goose StatementBegin
+CREATE FUNCTION fila_bury(t turns, p projects, mode text) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    IF p.fallback_text <> '' AND mode = 'agent' THEN
+        -- Said at most once: an instance that dies now leaves it as an intent without a result.
+        INSERT INTO deliveries (turn_id, part, project, text, state, attempts, intended_at)
+        VALUES (t.id, 0, t.project, p.fallback_text, 'sending', 1, clock_timestamp())
+        ON CONFLICT (turn_id, part) DO NOTHING;
+    END IF;
+    IF p.fallback_takeover AND mode = 'agent' THEN
+        PERFORM fila_give_to_human(t.project, t.phone, NULL, 'fila', 'turn ' || t.id || ' is dead');
+    ELSIF p.on_dead = 'suspend' AND mode = 'agent' THEN
+        UPDATE conversations SET mode = 'suspended', until = NULL, due_now_at = NULL, due_now_by = NULL
+        WHERE project = t.project AND phone = t.phone;
+        INSERT INTO audit (project, phone, turn_id, action, actor, reason) VALUES (t.project, t.phone, t.id, 'suspend', 'fila', 'turn ' || t.id || ' is dead');
+    END IF;
+END
+$$;
+-- +goose StatementEnd
+
+-- The fallback text went out, or did not.
+-- +goose StatementBegin
+CREATE FUNCTION fila_fallback_sent(p_turn bigint, p_state text, p_provider_id text) RETURNS void
+LANGUAGE sql AS $$
+    UPDATE deliveries SET state = p_state, provider_id = p_provider_id, sent_at = CASE p_state WHEN 'sent' THEN clock_timestamp() END
+    WHERE turn_id = p_turn AND part = 0
+$$;
+-- +goose StatementEnd
+
+-- +goose Down
+DROP FUNCTION fila_fallback_sent, fila_bury, fila_fail, fila_sent, fila_send, fila_await_reply, fila_reply, fila_finish, fila_interrupt, fila_overtaken,
+    fila_supersede, fila_hung_up, fila_hand_back, fila_renew, fila_claim, fila_drain, fila_wake, fila_time;

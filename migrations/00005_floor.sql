@@ -1,0 +1,423 @@
+-- Who has the floor: what people do to a conversation or a turn. The API, the command line and psql call the
+-- same functions. Each takes the conversation's lock, leaves its audit row in the same transaction, and leaves
+-- a wake-up for the instances. Refusals: FI404 absent, FI409 not in this state, FI422 a bad argument.
+
+-- +goose Up
+
+-- +goose StatementBegin
+CREATE FUNCTION fila_refuse(p_code text, p_message text) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION USING ERRCODE = p_code, MESSAGE = p_message;
+END
+$$;
+-- +goose StatementEnd
+
+-- The conversation of a phone in any of its forms, made if need be and locked.
+-- +goose StatementBegin
+CREATE FUNCTION fila_lock(p_project text, p_phone text) RETURNS conversations
+LANGUAGE plpgsql AS $$
+DECLARE
+    p projects;
+    c conversations;
+    key text;
+BEGIN
+    SELECT * INTO p FROM projects WHERE name = p_project;
+    IF NOT FOUND THEN
+        PERFORM fila_refuse('FI404', 'project ' || p_project || ' is not known here');
+    END IF;
+    key := fila_key(p_phone, p.country);
+    IF coalesce(key, '') = '' THEN
+        PERFORM fila_refuse('FI422', 'phone is empty');
+    END IF;
+    INSERT INTO conversations (project, phone, address) VALUES (p_project, key, p_phone) ON CONFLICT (project, phone) DO NOTHING;
+    SELECT * INTO STRICT c FROM conversations WHERE project = p_project AND phone = key FOR NO KEY UPDATE;
+    RETURN c;
+END
+$$;
+-- +goose StatementEnd
+
+-- +goose StatementBegin
+CREATE FUNCTION fila_require(p_name text, p_value text) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    IF btrim(coalesce(p_value, '')) = '' THEN
+        PERFORM fila_refuse('FI422', p_name || ' is required');
+    END IF;
+END
+$$;
+-- +goose StatementEnd
+
+-- What waits is settled without an answer, with its reason on each receipt. The conversation is locked.
+-- +goose StatementBegin
+CREATE FUNCTION fila_ignore_waiting(p_project text, p_phone text, p_reason text) RETURNS bigint
+LANGUAGE plpgsql AS $$
+DECLARE
+    settled bigint;
+BEGIN
+    WITH gone AS (
+        DELETE FROM fila_mensagens q WHERE q.projeto = p_project AND q.telefone = p_phone AND q.registered RETURNING q.id
+    )
+    UPDATE receipts r SET status = 'ignored', reason = p_reason FROM gone WHERE r.id = gone.id;
+    GET DIAGNOSTICS settled = ROW_COUNT;
+    UPDATE conversations SET due_now_at = NULL, due_now_by = NULL, superseded_turns = '{}' WHERE project = p_project AND phone = p_phone;
+    RETURN settled;
+END
+$$;
+-- +goose StatementEnd
+
+-- The conversation goes to a person; the caller holds its lock. A turn whose call is running is discarded when
+-- the call ends: the next turn must not start beside it.
+-- +goose StatementBegin
+CREATE FUNCTION fila_give_to_human(p_project text, p_phone text, p_for interval, p_by text, p_reason text) RETURNS timestamptz
+LANGUAGE plpgsql AS $$
+DECLARE
+    p projects;
+    ends timestamptz;
+BEGIN
+    SELECT * INTO STRICT p FROM projects WHERE name = p_project;
+    ends := clock_timestamp() + coalesce(p_for, p.takeover_for);
+    UPDATE conversations SET mode = 'human', until = ends WHERE project = p_project AND phone = p_phone;
+    IF p.takeover_messages = 'ignore' THEN
+        PERFORM fila_ignore_waiting(p_project, p_phone, 'human');
+    END IF;
+    UPDATE turns SET state = 'discarded', reason = 'human', finished_at = clock_timestamp(), next_attempt_at = NULL, reply_until = NULL
+    WHERE project = p_project AND phone = p_phone AND open
+        AND (state IN ('retrying', 'replied') OR (state = 'running' AND reply_until IS NOT NULL));
+    INSERT INTO audit (project, phone, action, actor, reason, detail)
+    VALUES (p_project, p_phone, 'takeover', p_by, p_reason, jsonb_build_object('until', fila_time(ends)));
+    RETURN ends;
+END
+$$;
+-- +goose StatementEnd
+
+-- +goose StatementBegin
+CREATE FUNCTION fila_takeover(p_project text, p_phone text, p_minutes double precision, p_by text, p_reason text) RETURNS text
+LANGUAGE plpgsql AS $$
+DECLARE
+    c conversations;
+    ends timestamptz;
+BEGIN
+    PERFORM fila_require('by', p_by);
+    IF p_minutes <= 0 OR p_minutes > 525600 THEN
+        PERFORM fila_refuse('FI422', 'minutes must be over 0 and at most 525600 (a year)');
+    END IF;
+    c := fila_lock(p_project, p_phone);
+    ends := fila_give_to_human(p_project, c.phone, make_interval(secs => p_minutes * 60), p_by, p_reason);
+    -- With messages held, someone must look when the time is over.
+    PERFORM fila_wake(p_project, c.phone);
+    RETURN 'human until ' || fila_time(ends);
+END
+$$;
+-- +goose StatementEnd
+
+-- The clinic itself wrote, outside of us. Our own words come back as well: they are told by the provider's id,
+-- or, where the echo is faster than the provider's answer, by the text of the part that is just going out.
+-- +goose StatementBegin
+CREATE FUNCTION fila_clinic_wrote(p_project text, p_phone text, p_message_id text, p_text text) RETURNS text
+LANGUAGE plpgsql AS $$
+DECLARE
+    p projects;
+    c conversations;
+BEGIN
+    SELECT * INTO STRICT p FROM projects WHERE name = p_project;
+    IF EXISTS (SELECT FROM deliveries d WHERE d.project = p_project AND d.provider_id = p_message_id)
+        OR EXISTS (
+            SELECT FROM turns t JOIN deliveries d ON d.turn_id = t.id
+            WHERE t.project = p_project AND t.phone = p_phone AND t.open AND d.state IN ('sending', 'unknown') AND d.text = p_text
+        ) THEN
+        UPDATE receipts SET reason = 'echo' WHERE project = p_project AND message_id = p_message_id;
+        RETURN 'echo';
+    END IF;
+    IF p.takeover_on_human THEN
+        c := fila_lock(p_project, p_phone);
+        PERFORM fila_give_to_human(p_project, c.phone, NULL, 'clinic', 'a person of the clinic wrote');
+    END IF;
+    RETURN 'from_me';
+END
+$$;
+-- +goose StatementEnd
+
+-- +goose StatementBegin
+CREATE FUNCTION fila_release(p_project text, p_phone text, p_by text) RETURNS text
+LANGUAGE plpgsql AS $$
+DECLARE
+    c conversations;
+BEGIN
+    PERFORM fila_require('by', p_by);
+    c := fila_lock(p_project, p_phone);
+    IF c.mode = 'suspended' THEN
+        PERFORM fila_refuse('FI409', 'the conversation is suspended; resume it');
+    END IF;
+    UPDATE conversations SET mode = 'agent', until = NULL WHERE project = p_project AND phone = c.phone;
+    INSERT INTO audit (project, phone, action, actor) VALUES (p_project, c.phone, 'release', p_by);
+    PERFORM fila_wake(p_project, c.phone);
+    RETURN 'agent';
+END
+$$;
+-- +goose StatementEnd
+
+-- +goose StatementBegin
+CREATE FUNCTION fila_suspend(p_project text, p_phone text, p_by text, p_reason text) RETURNS text
+LANGUAGE plpgsql AS $$
+DECLARE
+    c conversations;
+BEGIN
+    PERFORM fila_require('by', p_by);
+    PERFORM fila_require('reason', p_reason);
+    c := fila_lock(p_project, p_phone);
+    UPDATE conversations SET mode = 'suspended', until = NULL, due_now_at = NULL, due_now_by = NULL WHERE project = p_project AND phone = c.phone;
+    INSERT INTO audit (project, phone, action, actor, reason) VALUES (p_project, c.phone, 'suspend', p_by, p_reason);
+    RETURN 'suspended';
+END
+$$;
+-- +goose StatementEnd
+
+-- +goose StatementBegin
+CREATE FUNCTION fila_resume(p_project text, p_phone text, p_waiting text, p_by text) RETURNS text
+LANGUAGE plpgsql AS $$
+DECLARE
+    c conversations;
+    settled bigint := 0;
+BEGIN
+    PERFORM fila_require('by', p_by);
+    IF p_waiting IS NULL OR p_waiting NOT IN ('answer', 'discard') THEN
+        PERFORM fila_refuse('FI422', 'waiting must be answer or discard');
+    END IF;
+    c := fila_lock(p_project, p_phone);
+    IF c.mode <> 'suspended' THEN
+        PERFORM fila_refuse('FI409', 'the conversation is not suspended');
+    END IF;
+    UPDATE conversations SET mode = 'agent', until = NULL WHERE project = p_project AND phone = c.phone;
+    IF p_waiting = 'discard' THEN
+        settled := fila_ignore_waiting(p_project, c.phone, 'discarded');
+        UPDATE turns SET state = 'discarded', reason = 'discarded at resume', finished_at = clock_timestamp(), next_attempt_at = NULL, reply_until = NULL
+        WHERE project = p_project AND phone = c.phone AND open
+            AND (state IN ('retrying', 'replied') OR (state = 'running' AND reply_until IS NOT NULL));
+    ELSIF EXISTS (SELECT FROM fila_mensagens q WHERE q.projeto = p_project AND q.telefone = c.phone) THEN
+        UPDATE conversations SET due_now_at = clock_timestamp(), due_now_by = 'resume' WHERE project = p_project AND phone = c.phone;
+    END IF;
+    INSERT INTO audit (project, phone, action, actor, detail)
+    VALUES (p_project, c.phone, 'resume', p_by, jsonb_build_object('waiting', p_waiting, 'messages_discarded', settled));
+    PERFORM fila_wake(p_project, c.phone);
+    RETURN 'agent';
+END
+$$;
+-- +goose StatementEnd
+
+-- +goose StatementBegin
+CREATE FUNCTION fila_flush(p_project text, p_phone text, p_by text) RETURNS text
+LANGUAGE plpgsql AS $$
+DECLARE
+    c conversations;
+BEGIN
+    c := fila_lock(p_project, p_phone);
+    IF NOT EXISTS (SELECT FROM fila_mensagens q WHERE q.projeto = p_project AND q.telefone = c.phone) THEN
+        RETURN 'nothing waits';
+    END IF;
+    UPDATE conversations SET due_now_at = clock_timestamp(), due_now_by = 'flush' WHERE project = p_project AND phone = c.phone;
+    INSERT INTO audit (project, phone, action, actor) VALUES (p_project, c.phone, 'flush', coalesce(nullif(btrim(p_by), ''), 'api'));
+    PERFORM fila_wake(p_project, c.phone);
+    RETURN 'due now';
+END
+$$;
+-- +goose StatementEnd
+
+-- The patient is typing: the window starts again, if anything waits in it.
+-- +goose StatementBegin
+CREATE FUNCTION fila_typing(p_project text, p_phone text) RETURNS boolean
+LANGUAGE plpgsql AS $$
+DECLARE
+    key text;
+BEGIN
+    SELECT fila_key(p_phone, p.country) INTO key FROM projects p WHERE p.name = p_project;
+    UPDATE conversations c SET typing_at = clock_timestamp()
+    WHERE c.project = p_project AND c.phone = key
+        AND EXISTS (SELECT FROM fila_mensagens q WHERE q.projeto = p_project AND q.telefone = key);
+    RETURN FOUND;
+END
+$$;
+-- +goose StatementEnd
+
+-- The turn and its conversation, locked in that order of ours: conversation first.
+-- +goose StatementBegin
+CREATE FUNCTION fila_lock_turn(p_project text, p_turn bigint) RETURNS turns
+LANGUAGE plpgsql AS $$
+DECLARE
+    t turns;
+BEGIN
+    SELECT * INTO t FROM turns WHERE id = p_turn AND project = coalesce(p_project, project);
+    IF NOT FOUND THEN
+        PERFORM fila_refuse('FI404', 'turn ' || p_turn || ' is not known here');
+    END IF;
+    PERFORM FROM conversations c WHERE c.project = t.project AND c.phone = t.phone FOR NO KEY UPDATE;
+    SELECT * INTO t FROM turns WHERE id = p_turn FOR NO KEY UPDATE;
+    RETURN t;
+END
+$$;
+-- +goose StatementEnd
+
+-- The agent asks before an effect that can't be undone. Answers proceed, superseded, human or stale; the same
+-- again however often it is asked, as long as the turn runs.
+-- +goose StatementBegin
+CREATE FUNCTION fila_confirm(p_project text, p_turn bigint, p_attempt integer) RETURNS text
+LANGUAGE plpgsql AS $$
+DECLARE
+    t turns;
+BEGIN
+    t := fila_lock_turn(p_project, p_turn);
+    IF t.state <> 'running' OR t.attempt <> coalesce(p_attempt, t.attempt) THEN
+        RETURN CASE WHEN t.state = 'superseded' THEN 'superseded' WHEN t.state = 'discarded' AND t.reason = 'human' THEN 'human' ELSE 'stale' END;
+    ELSIF EXISTS (
+        SELECT FROM conversations c WHERE c.project = t.project AND c.phone = t.phone AND fila_mode(c.mode, c.until) <> 'agent'
+    ) THEN
+        RETURN 'human';
+    ELSIF fila_overtaken(t) THEN
+        RETURN 'superseded';
+    END IF;
+    UPDATE turns SET confirmed_at = coalesce(confirmed_at, clock_timestamp()) WHERE id = p_turn;
+    RETURN 'proceed';
+END
+$$;
+-- +goose StatementEnd
+
+-- A dead turn begins again: same turn, same messages, same key. Refused while another turn of the conversation
+-- is open, and, unless forced, when a later one was already answered.
+-- +goose StatementBegin
+CREATE FUNCTION fila_redrive(p_turn bigint, p_by text, p_reason text, p_project text DEFAULT NULL, p_force boolean DEFAULT false) RETURNS text
+LANGUAGE plpgsql AS $$
+DECLARE
+    t turns;
+BEGIN
+    PERFORM fila_require('by', p_by);
+    PERFORM fila_require('reason', p_reason);
+    t := fila_lock_turn(p_project, p_turn);
+    IF t.state <> 'dead' THEN
+        PERFORM fila_refuse('FI409', 'turn ' || p_turn || ' is ' || t.state || ', only a dead turn can be redriven');
+    ELSIF EXISTS (SELECT FROM turns o WHERE o.project = t.project AND o.phone = t.phone AND o.open) THEN
+        PERFORM fila_refuse('FI409', 'another turn of the conversation is open; wait for its end');
+    ELSIF NOT p_force AND EXISTS (
+        SELECT FROM turns o WHERE o.project = t.project AND o.phone = t.phone AND o.id > t.id AND o.state = 'done'
+    ) THEN
+        PERFORM fila_refuse('FI409', 'a later turn of the conversation was already answered; force the redrive if this one shall be answered after it');
+    END IF;
+    UPDATE turns SET
+        state = 'retrying', next_attempt_at = clock_timestamp(), finished_at = NULL, reason = NULL,
+        agent_failures = 0, delivery_failures = 0, crashes = 0
+    WHERE id = p_turn;
+    UPDATE deliveries SET state = 'pending' WHERE turn_id = p_turn AND part > 0 AND state IN ('failed', 'unknown', 'sending');
+    INSERT INTO audit (project, phone, turn_id, action, actor, reason) VALUES (t.project, t.phone, t.id, 'redrive', p_by, p_reason);
+    PERFORM fila_wake(t.project, t.phone);
+    RETURN 'retrying';
+END
+$$;
+-- +goose StatementEnd
+
+-- Settles a turn without an answer. A call that is running is fenced off by the raised attempt; the lease stays,
+-- since until its instance has hung up, or the lease is over, no other turn of the conversation may start.
+-- +goose StatementBegin
+CREATE FUNCTION fila_discard(p_turn bigint, p_by text, p_reason text, p_project text DEFAULT NULL) RETURNS text
+LANGUAGE plpgsql AS $$
+DECLARE
+    t turns;
+BEGIN
+    PERFORM fila_require('by', p_by);
+    PERFORM fila_require('reason', p_reason);
+    t := fila_lock_turn(p_project, p_turn);
+    IF t.state <> 'dead' AND NOT t.open THEN
+        PERFORM fila_refuse('FI409', 'turn ' || p_turn || ' is ' || t.state || ', which is its end');
+    END IF;
+    UPDATE turns SET
+        state = 'discarded', reason = p_reason, attempt = attempt + t.open::integer, finished_at = clock_timestamp(),
+        next_attempt_at = NULL, reply_until = NULL
+    WHERE id = p_turn;
+    INSERT INTO audit (project, phone, turn_id, action, actor, reason) VALUES (t.project, t.phone, t.id, 'discard', p_by, p_reason);
+    PERFORM fila_wake(t.project, t.phone);
+    RETURN 'discarded';
+END
+$$;
+-- +goose StatementEnd
+
+-- A person says how an unknown outcome turned out. Done: the agent's effect is taken as the whole turn; a part
+-- counts as sent and the rest follows. Not done: the same call again, under the same key.
+-- +goose StatementBegin
+CREATE FUNCTION fila_resolve(p_turn bigint, p_outcome text, p_by text, p_reason text, p_project text DEFAULT NULL) RETURNS text
+LANGUAGE plpgsql AS $$
+DECLARE
+    t turns;
+    ended text := 'retrying';
+BEGIN
+    PERFORM fila_require('by', p_by);
+    PERFORM fila_require('reason', p_reason);
+    IF p_outcome IS NULL OR p_outcome NOT IN ('done', 'not_done') THEN
+        PERFORM fila_refuse('FI422', 'outcome must be done or not_done');
+    END IF;
+    t := fila_lock_turn(p_project, p_turn);
+    IF t.state <> 'unknown' THEN
+        PERFORM fila_refuse('FI409', 'turn ' || p_turn || ' is ' || t.state || ', only an unknown one can be resolved');
+    END IF;
+    UPDATE deliveries SET
+        state = CASE p_outcome WHEN 'done' THEN 'sent' ELSE 'pending' END,
+        sent_at = CASE p_outcome WHEN 'done' THEN clock_timestamp() END
+    WHERE turn_id = p_turn AND part > 0 AND state = 'unknown';
+    IF p_outcome = 'done' AND NOT EXISTS (SELECT FROM deliveries d WHERE d.turn_id = p_turn AND d.part > 0 AND d.state <> 'sent') THEN
+        PERFORM fila_finish(p_turn);
+        ended := 'done';
+    ELSE
+        UPDATE turns SET state = 'retrying', next_attempt_at = clock_timestamp(), reconcile_since = NULL, reason = NULL WHERE id = p_turn;
+    END IF;
+    INSERT INTO audit (project, phone, turn_id, action, actor, reason, detail)
+    VALUES (t.project, t.phone, t.id, 'resolve', p_by, p_reason, jsonb_build_object('outcome', p_outcome));
+    PERFORM fila_wake(t.project, t.phone);
+    RETURN ended;
+END
+$$;
+-- +goose StatementEnd
+
+-- Forgets a patient: one transaction under the conversation's lock, both forms of the number. Whatever is in
+-- flight finds its turn gone and sends nothing more. What remains are digests of message ids, so that a late
+-- repetition is known again, and an audit row with a digest of the phone.
+-- +goose StatementBegin
+CREATE FUNCTION fila_erase(p_project text, p_phone text, p_by text) RETURNS jsonb
+LANGUAGE plpgsql AS $$
+DECLARE
+    c conversations;
+    counts jsonb;
+BEGIN
+    PERFORM fila_require('by', p_by);
+    PERFORM fila_adopt(p_project);
+    c := fila_lock(p_project, p_phone);
+    WITH waiting AS (
+        DELETE FROM fila_mensagens q WHERE q.projeto = p_project AND q.telefone = c.phone RETURNING 1
+    ), parts AS (
+        DELETE FROM deliveries d USING turns t WHERE t.project = p_project AND t.phone = c.phone AND d.turn_id = t.id RETURNING d.provider_id
+    ), ended AS (
+        DELETE FROM turns t WHERE t.project = p_project AND t.phone = c.phone RETURNING 1
+    ), forgotten AS (
+        DELETE FROM receipts r WHERE r.project = p_project AND r.phone = c.phone RETURNING r.message_id
+    ), digests AS (
+        INSERT INTO erased_receipts (project, digest)
+        SELECT DISTINCT p_project, sha256(convert_to(known.id, 'UTF8'))
+        FROM (SELECT message_id FROM forgotten UNION ALL SELECT provider_id FROM parts) AS known (id)
+        WHERE known.id IS NOT NULL
+        ON CONFLICT DO NOTHING
+    ), named AS (
+        UPDATE audit a SET phone = 'sha256:' || encode(sha256(convert_to(c.phone, 'UTF8')), 'hex'), reason = NULL, detail = '{}'
+        WHERE a.project = p_project AND a.phone = c.phone
+    )
+    SELECT jsonb_build_object(
+        'waiting', (SELECT count(*) FROM waiting), 'turns', (SELECT count(*) FROM ended),
+        'deliveries', (SELECT count(*) FROM parts), 'receipts', (SELECT count(*) FROM forgotten))
+    INTO counts;
+    DELETE FROM wakeups w WHERE w.project = p_project AND w.phone = c.phone;
+    DELETE FROM conversations v WHERE v.project = p_project AND v.phone = c.phone;
+    INSERT INTO audit (project, phone, action, actor, detail)
+    VALUES (p_project, 'sha256:' || encode(sha256(convert_to(c.phone, 'UTF8')), 'hex'), 'erase', p_by, counts);
+    RETURN counts;
+END
+$$;
+-- +goose StatementEnd
+
+-- +goose Down
+DROP FUNCTION fila_erase, fila_resolve, fila_discard, fila_redrive, fila_confirm, fila_lock_turn, fila_typing, fila_flush, fila_resume,
+    fila_suspend, fila_release, fila_clinic_wrote, fila_takeover, fila_give_to_human, fila_ignore_waiting, fila_require, fila_lock, fila_refuse;

@@ -1,0 +1,126 @@
+-- What operators read: the handover, the conservation law, and why a conversation stands where it stands.
+
+-- +goose Up
+
+-- An accepted message that is in no fate: neither waiting, nor in a turn, nor ignored with a reason. Always empty.
+CREATE VIEW fila_lost AS
+SELECT r.project, r.id, r.message_id, r.phone, r.received_at
+FROM receipts r
+WHERE r.status = 'queued'
+    AND NOT EXISTS (SELECT FROM fila_mensagens q WHERE q.projeto = r.project AND q.telefone = r.phone AND q.id = r.id)
+    AND NOT EXISTS (SELECT FROM turns t WHERE t.project = r.project AND t.phone = r.phone AND r.id = ANY (t.message_ids));
+
+-- One row a project: what a shift hands over to the next.
+CREATE VIEW fila_overview AS
+SELECT
+    p.name AS project,
+    p.active,
+    coalesce(q.waiting, 0) AS waiting,
+    coalesce(q.conversations, 0) AS waiting_conversations,
+    round(extract(epoch FROM clock_timestamp() - q.oldest)::numeric, 3)::double precision AS oldest_wait_seconds,
+    coalesce(t.active, 0) AS active_turns,
+    coalesce(t.retrying, 0) AS retrying,
+    coalesce(t.unknown, 0) AS unknown,
+    coalesce(c.suspended, 0) AS suspended,
+    coalesce(c.human, 0) AS human,
+    (SELECT count(*) FROM turns d WHERE d.project = p.name AND d.dead) AS dead,
+    lateness.p99_seconds AS lateness_p99_seconds
+FROM projects p
+LEFT JOIN (
+    SELECT m.projeto, count(*) AS waiting, count(DISTINCT m.telefone) AS conversations, min(m.timestamp) AS oldest
+    FROM fila_mensagens m
+    GROUP BY m.projeto
+) q ON q.projeto = p.name
+LEFT JOIN LATERAL (
+    SELECT
+        count(*) FILTER (WHERE o.state IN ('running', 'replied', 'sending')) AS active,
+        count(*) FILTER (WHERE o.state = 'retrying') AS retrying,
+        count(*) FILTER (WHERE o.state = 'unknown') AS unknown
+    FROM turns o
+    WHERE o.project = p.name AND o.open
+) t ON true
+LEFT JOIN LATERAL (
+    SELECT
+        count(*) FILTER (WHERE h.mode = 'suspended') AS suspended,
+        count(*) FILTER (WHERE fila_mode(h.mode, h.until) = 'human') AS human
+    FROM conversations h
+    WHERE h.project = p.name AND h.mode <> 'agent'
+) c ON true
+LEFT JOIN LATERAL (
+    -- Of the last thousand turns, so that it costs the same whatever the age of the ledger.
+    SELECT percentile_cont(0.99) WITHIN GROUP (ORDER BY extract(epoch FROM l.drained_at - l.due_at))::double precision AS p99_seconds
+    FROM (
+        SELECT x.drained_at, x.due_at FROM turns x WHERE x.project = p.name ORDER BY x.id DESC LIMIT 1000
+    ) l
+) lateness ON true;
+
+-- Why this conversation stands where it stands, a line a fact, for people.
+-- +goose StatementBegin
+CREATE FUNCTION fila_explain(p_project text, p_phone text) RETURNS TABLE (explanation text)
+LANGUAGE plpgsql AS $$
+DECLARE
+    p projects;
+    c conversations;
+    t turns;
+    waits record;
+    key text;
+BEGIN
+    SELECT * INTO p FROM projects WHERE name = p_project;
+    IF NOT FOUND THEN
+        PERFORM fila_refuse('FI404', 'project ' || p_project || ' is not known here');
+    END IF;
+    key := fila_key(p_phone, p.country);
+    SELECT * INTO c FROM conversations v WHERE v.project = p_project AND v.phone = key;
+    IF NOT FOUND THEN
+        explanation := 'No conversation ' || key || ' in ' || p_project || ': nothing was ever accepted from it, or it was erased.';
+        RETURN NEXT;
+        RETURN;
+    END IF;
+    explanation := CASE fila_mode(c.mode, c.until)
+        WHEN 'human' THEN 'mode human until ' || fila_time(c.until) || ': a person has the conversation; release it to give it back'
+        WHEN 'suspended' THEN 'mode suspended: messages wait until somebody resumes it'
+        ELSE 'mode agent: the agent answers'
+    END;
+    RETURN NEXT;
+
+    SELECT
+        count(*) AS number, min(q.timestamp) AS first_at, max(q.timestamp) AS last_at,
+        least(
+            c.due_now_at, greatest(max(q.timestamp), c.typing_at) + p.debounce,
+            CASE WHEN p.debounce > interval '0' THEN min(q.timestamp) + p.max_wait END) AS due_at
+    INTO waits
+    FROM fila_mensagens q
+    WHERE q.projeto = p_project AND q.telefone = key;
+    explanation := CASE
+        WHEN waits.number = 0 THEN 'nothing waits'
+        ELSE waits.number || ' message(s) wait since ' || fila_time(waits.first_at) || ', the last came at ' || fila_time(waits.last_at)
+            || '; by the window of ' || extract(epoch FROM p.debounce)::double precision || ' s they are due at ' || fila_time(waits.due_at)
+    END;
+    RETURN NEXT;
+
+    SELECT * INTO t FROM turns o WHERE o.project = p_project AND o.phone = key AND o.open;
+    IF FOUND THEN
+        explanation := 'turn ' || t.id || ' is open (' || t.state || ', attempt ' || t.attempt || ') since ' || fila_time(t.drained_at)
+            || CASE
+                WHEN t.reply_until IS NOT NULL THEN '; the agent said it would call back until ' || fila_time(t.reply_until)
+                WHEN t.state = 'retrying' THEN '; it is tried again at ' || fila_time(t.next_attempt_at)
+                WHEN t.state = 'unknown' THEN '; whether its effect happened is unknown: resolve it'
+                WHEN t.lease_until < clock_timestamp() THEN '; its instance ' || t.instance || ' is gone, the next sweep takes it over'
+                ELSE '; instance ' || coalesce(t.instance, '(none)') || ' has it until ' || coalesce(fila_time(t.lease_until), '(no lease)')
+            END
+            || CASE WHEN t.reason IS NULL THEN '' ELSE '; last trouble: ' || t.reason END
+            || '; no later message is drained before it ends';
+        RETURN NEXT;
+    END IF;
+
+    FOR t IN SELECT * FROM turns o WHERE o.project = p_project AND o.phone = key AND NOT o.open ORDER BY o.id DESC LIMIT 3 LOOP
+        explanation := 'turn ' || t.id || ' ended ' || t.state || ' at ' || fila_time(t.finished_at) || coalesce(' (' || t.reason || ')', '');
+        RETURN NEXT;
+    END LOOP;
+END
+$$;
+-- +goose StatementEnd
+
+-- +goose Down
+DROP FUNCTION fila_explain;
+DROP VIEW fila_overview, fila_lost;
