@@ -8,7 +8,7 @@ import (
 	"github.com/rivo/uniseg"
 )
 
-// Split cuts replies into the parts that are sent. Every reply is at least one part, unless it is nothing but white space.
+// Split cuts replies, which are valid UTF-8, into the parts that are sent. Every reply is at least one part, unless it is nothing but white space.
 // A reply of more than maxChars code points is cut at the last paragraph that fits, else at the last line, sentence or
 // space, else between two graphemes; a grapheme that is longer by itself is a part of its own. Only white space at a cut, or
 // around a reply that is cut, is lost. With maxChars below 1 nothing is cut. The time is linear in the length.
