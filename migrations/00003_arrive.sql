@@ -185,6 +185,12 @@ BEGIN
         END IF;
         RAISE EXCEPTION 'a message of this batch was registered by another session meanwhile' USING ERRCODE = '40001';
     END IF;
+    -- The clinic's own words: an echo of ours, or a person who takes the conversation over.
+    FOR place IN 1 .. cardinality(p_project) LOOP
+        IF statuses[place] = 'ignored' AND reasons[place] = 'from_me' THEN
+            reasons[place] := fila_clinic_wrote(p_project[place], p_phone[place], p_message_id[place], p_text[place]);
+        END IF;
+    END LOOP;
 END
 $$;
 -- +goose StatementEnd

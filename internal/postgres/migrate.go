@@ -1,0 +1,97 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
+
+	"fila/migrations"
+)
+
+// Migration is one step of the schema's history.
+type Migration struct {
+	Version int64     `json:"version"`
+	Name    string    `json:"name"`
+	Applied bool      `json:"applied"`
+	At      time.Time `json:"at,omitzero"`
+}
+
+// Migrate brings the schema up to date and says how many steps that took. Several processes may race: one applies, the others
+// wait for it. The lock is a row with a lease, so that it works through a pooler too.
+func Migrate(ctx context.Context, url string) (int, error) {
+	provider, closeDB, err := open(url)
+	if err != nil {
+		return 0, err
+	}
+	defer closeDB()
+	done, err := provider.Up(ctx)
+	if err != nil {
+		return len(done), fmt.Errorf("migrate: %w", err)
+	}
+	return len(done), nil
+}
+
+// Pending tells whether the schema lacks steps that this program knows. It changes nothing.
+func Pending(ctx context.Context, url string) (bool, error) {
+	list, err := Migrations(ctx, url)
+	if err != nil {
+		return false, err
+	}
+	for _, m := range list {
+		if !m.Applied {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// Migrations lists the schema's history and what of it is applied.
+func Migrations(ctx context.Context, url string) ([]Migration, error) {
+	provider, closeDB, err := open(url)
+	if err != nil {
+		return nil, err
+	}
+	defer closeDB()
+	status, err := provider.Status(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("migration status: %w", err)
+	}
+	list := make([]Migration, len(status))
+	for i, s := range status {
+		list[i] = Migration{Version: s.Source.Version, Name: s.Source.Path, Applied: s.State == goose.StateApplied, At: s.AppliedAt}
+	}
+	return list, nil
+}
+
+func open(url string) (*goose.Provider, func(), error) {
+	config, err := pgx.ParseConfig(url)
+	if err != nil {
+		return nil, nil, fmt.Errorf("database URL: not understood; it looks like postgres://user:password@host:5432/database")
+	}
+	config.DefaultQueryExecMode = pgx.QueryExecModeExec
+	if config.ConnectTimeout == 0 {
+		config.ConnectTimeout = 5 * time.Second
+	}
+	db := stdlib.OpenDB(*config)
+	locker, err := lock.NewPostgresTableLocker(
+		lock.WithTableLeaseDuration(30*time.Second),
+		lock.WithTableLockTimeout(1, 120),
+	)
+	if err != nil {
+		return nil, nil, fmt.Errorf("migration lock: %w", err)
+	}
+	provider, err := goose.NewProvider(goose.DialectPostgres, db, migrations.FS, goose.WithLocker(locker), goose.WithVerbose(false))
+	if err != nil {
+		return nil, nil, fmt.Errorf("migrations: %w", err)
+	}
+	return provider, func() { closeQuietly(db) }, nil
+}
+
+// closeQuietly: a pool of database/sql that was only read from has nothing left to lose.
+func closeQuietly(db *sql.DB) { _ = db.Close() }

@@ -1,0 +1,64 @@
+// Package postgres is the way to the database: pools, classes of errors, migrations.
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Pool is a pool of connections to one database.
+type Pool = pgxpool.Pool
+
+// Options describe one pool. Arriving and running have a pool each, so that neither can starve the other.
+type Options struct {
+	// URL is the database's address; several hosts and target_session_attrs=read-write are understood.
+	URL string
+	// MaxConns is how many connections the pool may hold at once.
+	MaxConns int32
+	// Name appears as application_name in pg_stat_activity, unless the URL gives one.
+	Name string
+}
+
+// Open makes a pool without connecting: the database may be away when the service starts.
+//
+// Statements run unprepared, with their parameter types looked up once and remembered: that works through a pooler in
+// transaction mode, where a named prepared statement would be sought on another server connection. Little is lost, since the
+// expensive plans live inside the database's own functions. A mode named in the URL wins.
+func Open(o Options) (*Pool, error) {
+	config, err := pgxpool.ParseConfig(o.URL)
+	if err != nil {
+		// The parser's own error may repeat the password.
+		return nil, fmt.Errorf("database URL: not understood; it looks like postgres://user:password@host:5432/database")
+	}
+	if config.ConnConfig.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement {
+		config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
+	}
+	if config.ConnConfig.ConnectTimeout == 0 {
+		config.ConnConfig.ConnectTimeout = 5 * time.Second
+	}
+	if config.ConnConfig.RuntimeParams["application_name"] == "" && o.Name != "" {
+		config.ConnConfig.RuntimeParams["application_name"] = o.Name
+	}
+	config.MaxConns = o.MaxConns
+	config.MaxConnIdleTime = 5 * time.Minute
+	// Checks nothing on its own: an idle service sends nothing but its sweep.
+	config.HealthCheckPeriod = time.Minute
+	config.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false }
+	config.ConnConfig.OnPgError = closeOnDemotion
+	pool, err := pgxpool.NewWithConfig(context.Background(), config)
+	if err != nil {
+		return nil, fmt.Errorf("open pool: %w", err)
+	}
+	return pool, nil
+}
+
+// closeOnDemotion drops a connection to a server that stopped being the primary (25006), so that the next one is made to
+// whichever host of the URL is writable; fatal errors close the connection anyway.
+func closeOnDemotion(_ *pgconn.PgConn, e *pgconn.PgError) bool {
+	return e.Code != "25006" && e.Severity != "FATAL"
+}

@@ -1,0 +1,200 @@
+package queue
+
+import (
+	"context"
+	"math/rand/v2"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"fila/internal/postgres"
+	statement "fila/sql"
+)
+
+var (
+	pushStatement     = statement.Named("queue_push")
+	deadlineStatement = statement.Named("queue_deadline")
+)
+
+const (
+	// A statement that takes longer is given up by the server; the caller repeats.
+	statementTimeout = 2 * time.Second
+	// How long a batch waits for somebody who holds one of its conversations before it goes on without that one.
+	lockTimeout = 300 * time.Millisecond
+	// The client's own limit lies behind the server's, so that the server decides.
+	callTimeout = statementTimeout + time.Second
+)
+
+// writer makes one commit after another. While one is in flight the next one gathers: an idle service adds no wait, a busy
+// one shares every commit.
+type writer struct {
+	options Options
+	lines   lines
+	wake    chan struct{}
+}
+
+func newWriter(o Options) *writer {
+	return &writer{
+		options: o,
+		lines:   lines{line: map[string][]*request{}, waiting: map[string]int{}},
+		wake:    make(chan struct{}, 1),
+	}
+}
+
+func (w *writer) add(r *request) bool {
+	if !w.lines.add(r, w.options.ProjectMessages) {
+		return false
+	}
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+	return true
+}
+
+func (w *writer) run(ctx context.Context) {
+	// What is gathered when ctx ends has callers that wait for it: it is written all the same.
+	writing := context.WithoutCancel(ctx)
+	for {
+		batch := w.lines.take(w.options.BatchMessages)
+		if len(batch) > 0 {
+			w.write(writing, batch)
+			continue
+		}
+		select {
+		case <-w.wake:
+		case <-ctx.Done():
+			w.lines.close()
+			for batch := w.lines.take(w.options.BatchMessages); len(batch) > 0; batch = w.lines.take(w.options.BatchMessages) {
+				w.write(writing, batch)
+			}
+			return
+		}
+	}
+}
+
+// write commits the batch and answers every request in it. A batch that fails because of one of its rows is split until that
+// one is alone: one bad message must not cost its neighbours more than a moment.
+func (w *writer) write(ctx context.Context, batch []*request) {
+	for attempt := 1; ; attempt++ {
+		if batch = w.refuseLate(batch); len(batch) == 0 {
+			return
+		}
+		receipts, err := w.push(ctx, batch)
+		if err == nil {
+			w.answer(batch, receipts)
+			return
+		}
+		switch class := postgres.Classify(err); {
+		case class == postgres.Away:
+			w.options.Log.Warn().Str("error", postgres.Safe(err)).Int("requests", len(batch)).Msg("messages not stored")
+			refuse(batch, ErrUnavailable)
+			return
+		case len(batch) > 1 && (class != postgres.Again || postgres.Code(err) == "55P03"):
+			w.write(ctx, batch[:len(batch)/2])
+			w.write(ctx, batch[len(batch)/2:])
+			return
+		case class == postgres.Again:
+			time.Sleep(time.Duration(attempt) * time.Duration(rand.Int64N(int64(5*time.Millisecond))))
+		default:
+			w.options.Log.Error().Str("error", postgres.Safe(err)).Msg("request refused by the database")
+			refuse(batch, &InvalidError{Code: postgres.Code(err)})
+			return
+		}
+	}
+}
+
+// refuseLate answers those whose time is over before they were sent to the database, and returns the others.
+func (w *writer) refuseLate(batch []*request) []*request {
+	now := time.Now()
+	kept := batch[:0:0]
+	for _, r := range batch {
+		if now.After(r.deadline) {
+			r.answer(nil, ErrUnavailable)
+		} else {
+			kept = append(kept, r)
+		}
+	}
+	return kept
+}
+
+func refuse(batch []*request, err error) {
+	for _, r := range batch {
+		r.answer(nil, err)
+	}
+}
+
+func (w *writer) answer(batch []*request, receipts []Receipt) {
+	for _, r := range batch {
+		mine := receipts[:len(r.messages):len(r.messages)]
+		receipts = receipts[len(r.messages):]
+		for i, m := range r.messages {
+			w.options.Stored(m, mine[i])
+		}
+		r.answer(mine, nil)
+	}
+}
+
+// push is one round trip and one transaction.
+func (w *writer) push(ctx context.Context, batch []*request) ([]Receipt, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	c := columnsOf(batch)
+	var statuses []string
+	var reasons []*string
+	round := &pgx.Batch{}
+	round.Queue(deadlineStatement, milliseconds(statementTimeout), milliseconds(lockTimeout))
+	round.Queue(pushStatement, c.project, c.id, c.phone, c.address, c.text, c.kind, c.contactName, c.sessionID, c.media, c.sentAt, c.metadata, c.ignored).
+		QueryRow(func(row pgx.Row) error { return row.Scan(&statuses, &reasons) })
+	if err := w.options.Pool.SendBatch(ctx, round).Close(); err != nil {
+		return nil, err
+	}
+	receipts := make([]Receipt, len(statuses))
+	for i, s := range statuses {
+		receipts[i].Status = s
+		if reasons[i] != nil {
+			receipts[i].Reason = *reasons[i]
+		}
+	}
+	return receipts, nil
+}
+
+func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
+
+// columns are the batch as the statement takes it: one array a column.
+type columns struct {
+	project, phone, address, text, kind                  []string
+	id, contactName, sessionID, media, metadata, ignored []*string
+	sentAt                                               []*time.Time
+}
+
+func columnsOf(batch []*request) *columns {
+	c := &columns{}
+	for _, r := range batch {
+		for i := range r.messages {
+			m := &r.messages[i]
+			c.project = append(c.project, m.Project)
+			c.id = append(c.id, given(m.ID))
+			c.phone = append(c.phone, m.Phone)
+			c.address = append(c.address, m.Address)
+			c.text = append(c.text, m.Text)
+			c.kind = append(c.kind, m.Kind)
+			c.contactName = append(c.contactName, given(m.ContactName))
+			c.sessionID = append(c.sessionID, given(m.SessionID))
+			c.media = append(c.media, given(string(m.Media)))
+			c.sentAt = append(c.sentAt, m.SentAt)
+			c.metadata = append(c.metadata, given(string(m.Metadata)))
+			c.ignored = append(c.ignored, given(m.Ignored))
+		}
+	}
+	return c
+}
+
+// given is nil for the empty string, which stands for "not given".
+func given(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
