@@ -7,18 +7,15 @@ import (
 	"io"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
-
-	"github.com/goccy/go-yaml"
 )
 
 // Print writes the effective configuration as YAML in the file's own keys, with secrets hidden.
 func (c *Config) Print(w io.Writer) error {
-	text, err := yaml.MarshalWithOptions(c.tree(), yaml.Indent(2), yaml.IndentSequence(true))
-	if err != nil {
-		return fmt.Errorf("encode configuration: %w", err)
-	}
-	if _, err := w.Write(text); err != nil {
+	var out bytes.Buffer
+	writeBlock(&out, c.tree(), "")
+	if _, err := w.Write(out.Bytes()); err != nil {
 		return fmt.Errorf("print configuration: %w", err)
 	}
 	return nil
@@ -27,38 +24,30 @@ func (c *Config) Print(w io.Writer) error {
 // MarshalJSON encodes what Print shows.
 func (c *Config) MarshalJSON() ([]byte, error) { return json.Marshal(c.tree()) }
 
-func (c *Config) tree() any { return tree(reflect.ValueOf(c).Elem(), "") }
+func (c *Config) tree() object { return structTree(reflect.ValueOf(c).Elem()) }
 
 // object is a mapping that keeps the order of its keys.
-type object []yaml.MapItem
+type object []member
 
-// MarshalYAML keeps the order.
-func (o object) MarshalYAML() (any, error) { return yaml.MapSlice(o), nil }
+type member struct {
+	name  string
+	value any
+}
 
 // MarshalJSON keeps the order.
 func (o object) MarshalJSON() ([]byte, error) {
 	var out bytes.Buffer
-	separator := "{"
-	for _, item := range o {
-		name, err := json.Marshal(item.Key)
+	for i, m := range o {
+		value, err := json.Marshal(m.value)
 		if err != nil {
 			return nil, err
 		}
-		value, err := json.Marshal(item.Value)
-		if err != nil {
-			return nil, err
+		if i > 0 {
+			out.WriteByte(',')
 		}
-		out.WriteString(separator)
-		out.Write(name)
-		out.WriteByte(':')
-		out.Write(value)
-		separator = ","
+		fmt.Fprintf(&out, "%s:%s", quote(m.name), value)
 	}
-	if len(o) == 0 {
-		out.WriteByte('{')
-	}
-	out.WriteByte('}')
-	return out.Bytes(), nil
+	return slices.Concat([]byte("{"), out.Bytes(), []byte("}")), nil
 }
 
 // tree turns a value of the schema into what the file would say.
@@ -89,7 +78,7 @@ func structTree(value reflect.Value) object {
 	o := object{}
 	for _, field := range reflect.VisibleFields(value.Type()) {
 		if name := field.Tag.Get("key"); name != "" {
-			o = append(o, yaml.MapItem{Key: name, Value: tree(value.FieldByIndex(field.Index), name)})
+			o = append(o, member{name, tree(value.FieldByIndex(field.Index), name)})
 		}
 	}
 	return o
@@ -98,9 +87,9 @@ func structTree(value reflect.Value) object {
 func mapTree(value reflect.Value) object {
 	o := object{}
 	for _, name := range value.MapKeys() {
-		o = append(o, yaml.MapItem{Key: name.String(), Value: tree(value.MapIndex(name), name.String())})
+		o = append(o, member{name.String(), tree(value.MapIndex(name), name.String())})
 	}
-	slices.SortFunc(o, func(a, b yaml.MapItem) int { return bytes.Compare([]byte(a.Key.(string)), []byte(b.Key.(string))) })
+	slices.SortFunc(o, func(a, b member) int { return strings.Compare(a.name, b.name) })
 	return o
 }
 
@@ -111,7 +100,7 @@ func accountTree(account Account) object {
 		if slices.Contains(openAccountKeys, name) {
 			shown = account[name].Reveal()
 		}
-		o = append(o, yaml.MapItem{Key: name, Value: shown})
+		o = append(o, member{name, shown})
 	}
 	return o
 }
