@@ -160,9 +160,9 @@ func TestStalePidFile(t *testing.T) {
 		name string
 		pid  int
 	}{
-		{"of a process that is something else by now", os.Getpid()},
-		{"of no process", 1 << 22},
-		{"without sense", -7},
+		{"another process", os.Getpid()},
+		{"no process", 1 << 22},
+		{"no number", -7},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

@@ -2,7 +2,9 @@ package cluster_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -11,7 +13,13 @@ import (
 	"fila/internal/postgres/cluster"
 )
 
-func gone(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
+// gone says whether a process has ended, be it that its parent has not yet asked how.
+func gone(pid int) bool {
+	if status, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err == nil {
+		return strings.Contains(string(status), ") Z ")
+	}
+	return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
+}
 
 func TestKilledServerIsStartedAgain(t *testing.T) {
 	t.Parallel()
@@ -106,4 +114,18 @@ func TestKilledParent(t *testing.T) {
 			return errors.Is(err, os.ErrNotExist)
 		})
 	})
+}
+
+// A server whose end nobody has asked about keeps its number, and Postgres takes
+// the number in its pid file for that of a running server.
+func TestPidFileOfAnUnreapedProcess(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	stop(t, start(t, cluster.Options{Folder: folder}))
+	dead := exec.Command("true")
+	must(t, dead.Start())
+	t.Cleanup(func() { _ = dead.Wait() })
+	eventually(t, "the process has ended", func() bool { return gone(dead.Process.Pid) })
+	must(t, os.WriteFile(filepath.Join(folder, "data", "postmaster.pid"), fmt.Appendln(nil, dead.Process.Pid), 0o600))
+	start(t, cluster.Options{Folder: folder})
 }

@@ -1,7 +1,9 @@
 package cluster
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"syscall"
 )
@@ -17,11 +19,13 @@ const canHandOver = true
 func handlePath(handle int) string { return fmt.Sprintf("/proc/self/fd/%d", handle) }
 
 // serves says whether the process is a server on the data: Postgres makes it its
-// working folder. A process that hides its own is taken for one.
+// working folder. A process that hides its own is taken for one; one that has
+// none is dead, even if it still has its number because nobody asked how it
+// ended, as happens in containers.
 func serves(pid int, data string) bool {
 	theirs, err := os.Stat(fmt.Sprintf("/proc/%d/cwd", pid))
 	if err != nil {
-		return alive(pid)
+		return !errors.Is(err, fs.ErrNotExist)
 	}
 	ours, err := os.Stat(data)
 	return err == nil && os.SameFile(ours, theirs)
