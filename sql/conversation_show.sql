@@ -8,7 +8,7 @@ SELECT jsonb_build_object(
     'first_at', fila_time(w.first_at),
     'last_at', fila_time(w.last_at),
     'due_at', fila_time(CASE WHEN w.number > 0 THEN least(
-        greatest(c.due_now_at, w.fresh_first_at),
+        CASE WHEN c.due_now_at IS NOT NULL THEN greatest(c.due_now_at, w.fresh_first_at) END,
         greatest(w.fresh_last_at, c.typing_at) + p.debounce,
         CASE WHEN p.debounce > interval '0' THEN w.fresh_first_at + p.max_wait END,
         w.full_at
