@@ -1,0 +1,2 @@
+-- How much there is to import.
+SELECT count(*) FROM "{table}";

@@ -1,0 +1,2 @@
+-- Whether a project takes messages; no row where it is unknown.
+SELECT active FROM projects WHERE name = $1;
