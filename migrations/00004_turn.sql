@@ -28,8 +28,9 @@ $$;
 -- +goose StatementBegin
 CREATE FUNCTION fila_drain(p_project text, p_phones text[], p_instance text, p_lease double precision)
 RETURNS TABLE (
-    phone text, verdict text, wait_seconds double precision, turn_id bigint, fired_by text, address text, contact_name text,
-    session_id text, messages jsonb, body text, superseded_turns bigint[], late_seconds double precision
+    phone text, verdict text, wait_seconds double precision, first_seconds double precision, waiting integer, turn_id bigint, fired_by text, address text, contact_name text,
+    session_id text, messages jsonb, body text, superseded_turns bigint[], message_count integer,
+    late_seconds double precision
 )
 LANGUAGE plpgsql SET enable_seqscan = off AS $$
 #variable_conflict use_column
@@ -62,12 +63,13 @@ BEGIN
             coalesce(min(w.timestamp) FILTER (WHERE NOT w.superseded), min(w.timestamp)) AS first_at,
             coalesce(max(w.timestamp) FILTER (WHERE NOT w.superseded), min(w.timestamp)) AS last_at,
             max(w.timestamp) FILTER (WHERE NOT w.superseded AND w.place = p.max_messages) AS full_at,
-            bool_or(w.place > p.max_messages AND NOT w.superseded) AS more
+            bool_or(w.place > p.max_messages AND NOT w.superseded) AS more,
+            count(*)::integer AS waiting
         FROM waiting w
         GROUP BY w.telefone
     ), judged AS MATERIALIZED (
         SELECT
-            c.phone, c.address, c.contact_name, c.session_id, c.due_now_at, c.superseded_turns, b.more, b.first_at, due.at, due.by, o.id AS open_turn,
+            c.phone, c.address, c.contact_name, c.session_id, c.due_now_at, c.superseded_turns, b.more, b.waiting, b.first_at, due.at, due.by, o.id AS open_turn,
             CASE
                 WHEN b.telefone IS NULL THEN 'empty'
                 WHEN o.overtaken AND fila_mode(c.mode, c.until) = 'agent' THEN CASE WHEN due.at > clock_timestamp() THEN 'early' ELSE 'interrupt' END
@@ -170,8 +172,10 @@ BEGIN
             ELSE 'empty'
         END,
         greatest(extract(epoch FROM j.look_again_at - clock_timestamp())::double precision, 0),
+        extract(epoch FROM clock_timestamp() - j.first_at)::double precision,
+        coalesce(j.waiting, 0),
         coalesce(n.id, CASE j.verdict WHEN 'interrupt' THEN j.open_turn END), n.fired_by, n.address, n.contact_name, n.session_id, n.messages, n.text, n.superseded_turns,
-        extract(epoch FROM clock_timestamp() - n.due_at)::double precision
+        cardinality(n.message_ids), extract(epoch FROM clock_timestamp() - n.due_at)::double precision
     FROM unnest(p_phones) AS asked (phone)
     LEFT JOIN judged j ON j.phone = asked.phone
     LEFT JOIN begun n ON n.phone = asked.phone;
@@ -188,7 +192,7 @@ $$;
 CREATE FUNCTION fila_claim(p_projects text[], p_slots integer[], p_instance text, p_lease double precision)
 RETURNS TABLE (
     turn_id bigint, project text, phone text, state text, stage text, why text, attempt integer, fired_by text, address text,
-    contact_name text, session_id text, messages jsonb, body text, superseded_turns bigint[], handoff boolean,
+    contact_name text, session_id text, messages jsonb, body text, superseded_turns bigint[], message_count integer,
     agent_failures integer, delivery_failures integer, crashes integer, reconcile_seconds double precision, doubtful_part integer
 )
 LANGUAGE plpgsql SET enable_seqscan = off AS $$
@@ -251,7 +255,7 @@ BEGIN
             END,
             reason = CASE WHEN b.mode = 'human' AND b.why <> 'reconcile' THEN 'human' ELSE t.reason END,
             finished_at = CASE WHEN b.mode = 'human' AND b.why <> 'reconcile' THEN clock_timestamp() END,
-            attempt = t.attempt + CASE WHEN b.why IN ('reconcile', 'overdue') THEN 0 ELSE 1 END,
+            attempt = t.attempt + CASE WHEN b.why IN ('reconcile', 'overdue', 'held') THEN 0 ELSE 1 END,
             crashes = t.crashes + (b.why = 'abandoned')::integer,
             errors = CASE
                 WHEN b.why = 'abandoned' THEN t.errors || jsonb_build_object(
@@ -270,7 +274,7 @@ BEGIN
     )
     SELECT
         t.id, t.project, t.phone, t.state, t.stage, t.why, t.attempt, t.fired_by, t.address, t.contact_name, t.session_id, t.messages,
-        t.text, t.superseded_turns, t.handoff, t.agent_failures, t.delivery_failures, t.crashes,
+        t.text, t.superseded_turns, cardinality(t.message_ids), t.agent_failures, t.delivery_failures, t.crashes,
         extract(epoch FROM clock_timestamp() - t.reconcile_since)::double precision,
         (SELECT d.part FROM deliveries d WHERE d.turn_id = t.id AND d.part > 0 AND d.state IN ('sending', 'unknown') ORDER BY d.part LIMIT 1)
     FROM claimed t;
@@ -290,7 +294,7 @@ LANGUAGE sql AS $$
         JOIN turns o ON o.id = mine.id AND o.attempt = mine.attempt
         WHERE o.state IN ('running', 'sending', 'replied', 'unknown') AND o.lease_until IS NOT NULL
         ORDER BY o.id
-        FOR NO KEY UPDATE OF o SKIP LOCKED
+        FOR NO KEY UPDATE OF o
     ) kept
     WHERE t.id = kept.id
     RETURNING t.id, coalesce(t.reason = 'interrupted', false)
@@ -396,11 +400,13 @@ $$;
 -- +goose StatementEnd
 
 -- The agent's answer becomes durable and the gate decides what happens with it, in one step. With a null
--- attempt it is the callback of an agent that named none. Answers: send, done, held, discarded, superseded,
--- repeated (the same reply again), stale (the turn is over or somebody else's), absent.
+-- attempt it is the callback of an agent that named none. Without p_send the reply is only kept, and the next
+-- claim sends it. Answers: send, done, held, discarded, superseded, repeated (the same reply again), stale (the
+-- turn is over or somebody else's), absent.
 -- +goose StatementBegin
 CREATE FUNCTION fila_reply(
-    p_project text, p_turn bigint, p_attempt integer, p_reply text, p_parts text[], p_handoff boolean, p_instance text, p_lease double precision,
+    p_project text, p_turn bigint, p_attempt integer, p_reply text, p_parts text[], p_handoff boolean,
+    p_send boolean, p_instance text, p_lease double precision,
     OUT verdict text, OUT attempt integer
 )
 LANGUAGE plpgsql AS $$
@@ -417,7 +423,7 @@ BEGIN
     SELECT fila_mode(c.mode, c.until) INTO mode FROM conversations c WHERE c.project = t.project AND c.phone = t.phone FOR NO KEY UPDATE;
     SELECT * INTO t FROM turns WHERE id = p_turn FOR NO KEY UPDATE;
     attempt := t.attempt;
-    IF t.state <> 'running' OR t.attempt <> coalesce(p_attempt, t.attempt) OR mode IS NULL THEN
+    IF t.state NOT IN ('running', 'retrying', 'unknown') OR t.stage <> 'agent' OR t.attempt <> coalesce(p_attempt, t.attempt) OR mode IS NULL THEN
         verdict := CASE
             WHEN t.replied_at IS NOT NULL AND t.reply IS NOT DISTINCT FROM p_reply AND t.state IN ('replied', 'sending', 'retrying', 'unknown', 'done')
                 THEN 'repeated'
@@ -427,7 +433,8 @@ BEGIN
     END IF;
 
     UPDATE turns SET
-        reply = p_reply, handoff = p_handoff, replied_at = clock_timestamp(), reply_until = NULL, stage = 'delivery',
+        reply = p_reply, handoff = p_handoff, replied_at = clock_timestamp(), stage = 'delivery', reason = NULL,
+        reply_until = NULL, next_attempt_at = NULL, reconcile_since = NULL,
         instance = p_instance, lease_until = clock_timestamp() + make_interval(secs => p_lease)
     WHERE id = p_turn
     RETURNING * INTO t;
@@ -441,7 +448,7 @@ BEGIN
         verdict := 'done';
         PERFORM fila_finish(p_turn);
     ELSE
-        verdict := CASE mode WHEN 'suspended' THEN 'held' ELSE 'send' END;
+        verdict := CASE WHEN mode = 'suspended' OR NOT p_send THEN 'held' ELSE 'send' END;
         INSERT INTO deliveries (turn_id, part, project, text, state, attempts, intended_at)
         SELECT
             p_turn, place, t.project, text,
@@ -537,7 +544,9 @@ BEGIN
         PERFORM fila_finish(p_turn);
         RETURN 'done';
     ELSIF t.state = 'unknown' THEN
-        UPDATE turns SET state = 'sending', reconcile_since = NULL WHERE id = p_turn;
+        -- Nobody leases an unknown turn; the rest goes out with the next claim.
+        UPDATE turns SET state = 'retrying', next_attempt_at = clock_timestamp(), reconcile_since = NULL WHERE id = p_turn;
+        RETURN 'next';
     END IF;
     RETURN CASE WHEN p_go_on THEN fila_send(p_turn, p_attempt, p_part + 1) ELSE 'next' END;
 END
@@ -561,7 +570,9 @@ BEGIN
     SELECT * INTO p FROM projects WHERE name = t.project;
     SELECT fila_mode(c.mode, c.until) INTO mode FROM conversations c WHERE c.project = t.project AND c.phone = t.phone FOR NO KEY UPDATE;
     SELECT * INTO t FROM turns WHERE id = p_turn FOR NO KEY UPDATE;
-    IF t.attempt IS DISTINCT FROM p_attempt OR t.state NOT IN ('running', 'sending', 'replied', 'unknown') OR mode IS NULL THEN
+    -- The agent may have called back while its own answer was lost: then the reply stands.
+    IF t.attempt IS DISTINCT FROM p_attempt OR t.state NOT IN ('running', 'sending', 'replied', 'unknown') OR mode IS NULL
+        OR (p_stage = 'agent' AND t.stage <> 'agent') THEN
         RETURN 'stale';
     END IF;
     UPDATE turns SET

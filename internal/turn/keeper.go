@@ -1,0 +1,147 @@
+package turn
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"fila/internal/postgres"
+)
+
+// Keeper renews the leases of the turns that this process is really running, and stops those that it has lost. It renews by
+// turn and not by owner: a turn whose goroutine is gone must not stay leased for ever.
+type Keeper struct {
+	ledger *Ledger
+	lease  time.Duration
+	log    zerolog.Logger
+
+	mu   sync.Mutex
+	held map[int64]*hold
+}
+
+// hold is one running turn. The lease counts from the moment the last successful renewal was sent, on this machine's
+// monotonic clock: never by comparing a row's time with ours.
+type hold struct {
+	attempt int
+	since   time.Time
+	cancel  context.CancelCauseFunc
+}
+
+// NewKeeper makes a keeper for the turns of one ledger.
+func NewKeeper(ledger *Ledger, log zerolog.Logger) *Keeper {
+	return &Keeper{ledger: ledger, lease: ledger.lease, log: log, held: map[int64]*hold{}}
+}
+
+// keep holds the turn until release is called. Its context ends with a cause when the turn is to be stopped.
+func (k *Keeper) keep(ctx context.Context, turn int64, attempt int, leased time.Time) (kept context.Context, release func()) {
+	kept, cancel := context.WithCancelCause(ctx)
+	h := &hold{attempt: attempt, since: leased, cancel: cancel}
+	k.mu.Lock()
+	k.held[turn] = h
+	k.mu.Unlock()
+	return kept, func() {
+		k.mu.Lock()
+		if k.held[turn] == h {
+			delete(k.held, turn)
+		}
+		k.mu.Unlock()
+		cancel(nil)
+	}
+}
+
+// Interrupt stops the turn if this process runs it, and says whether it does.
+func (k *Keeper) Interrupt(turn int64) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	h, ok := k.held[turn]
+	if ok {
+		h.cancel(errInterrupted)
+	}
+	return ok
+}
+
+// Run renews until ctx ends. While nothing runs it sends nothing.
+func (k *Keeper) Run(ctx context.Context) error {
+	ticker := time.NewTicker(max(k.lease/3, time.Millisecond))
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			k.renew(ctx)
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func (k *Keeper) renew(ctx context.Context) {
+	turns, attempts := k.list()
+	if len(turns) == 0 {
+		return
+	}
+	sent := time.Now()
+	bounded, cancel := context.WithTimeout(ctx, k.lease/3)
+	kept, err := k.ledger.renew(bounded, turns, attempts)
+	cancel()
+	if err != nil {
+		if ctx.Err() == nil {
+			k.log.Warn().Str("error", postgres.Safe(err)).Int("turns", len(turns)).Msg("leases not renewed")
+		}
+		k.stopExpired()
+		return
+	}
+	k.settle(sent, turns, attempts, kept)
+}
+
+func (k *Keeper) list() (turns []int64, attempts []int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for id, h := range k.held {
+		turns = append(turns, id)
+		attempts = append(attempts, h.attempt)
+	}
+	return turns, attempts
+}
+
+// settle notes what was renewed and stops what was not, unless it was let go or claimed anew meanwhile.
+func (k *Keeper) settle(sent time.Time, turns []int64, attempts []int, kept []renewal) {
+	renewed := make(map[int64]bool, len(kept))
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, r := range kept {
+		renewed[r.turn] = true
+		if h, ok := k.held[r.turn]; ok {
+			h.since = sent
+			if r.interrupted {
+				h.cancel(errInterrupted)
+			}
+		}
+	}
+	for i, id := range turns {
+		if h, ok := k.held[id]; ok && h.attempt == attempts[i] && !renewed[id] {
+			h.cancel(errLeaseLost)
+		}
+	}
+}
+
+// stopExpired stops what another instance may have taken over by now.
+func (k *Keeper) stopExpired() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, h := range k.held {
+		if time.Since(h.since) > k.lease {
+			h.cancel(errLeaseLost)
+		}
+	}
+}
+
+// Shutdown stops every turn that still runs.
+func (k *Keeper) Shutdown() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, h := range k.held {
+		h.cancel(errShutdown)
+	}
+}

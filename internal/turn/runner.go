@@ -1,0 +1,421 @@
+package turn
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"fila/internal/agent"
+	"fila/internal/call"
+	"fila/internal/delivery"
+	"fila/internal/postgres"
+)
+
+// Observer is told what happens to turns. Its functions must not block.
+type Observer struct {
+	// Late is told how long after its due time a new turn's first call began.
+	Late func(project string, late time.Duration)
+	// AgentCalled and DeliveryCalled are told of every call and its outcome.
+	AgentCalled    func(project, outcome string, took time.Duration)
+	DeliveryCalled func(project, outcome string, took time.Duration)
+	// Ended is told the state that a turn ended in.
+	Ended func(project, state string)
+	// Retry is told that a turn of the project may be claimed again after the delay.
+	Retry func(project string, delay time.Duration)
+}
+
+// Runner takes turns from where they stand to their end, or to where they wait for something.
+type Runner struct {
+	ledger  *Ledger
+	keeper  *Keeper
+	observe Observer
+	log     zerolog.Logger
+}
+
+// NewRunner makes a runner. Every function of the observer must be set.
+func NewRunner(ledger *Ledger, keeper *Keeper, observe Observer, log zerolog.Logger) *Runner {
+	return &Runner{ledger: ledger, keeper: keeper, observe: observe, log: log}
+}
+
+// run is one turn on its way.
+type run struct {
+	*Runner
+	project *Project
+	work    *Work
+	began   time.Time
+	// ctx ends with a cause when this process must let go of the turn.
+	ctx context.Context
+	// storing outlives ctx for a moment: what is known of a call's outcome is worth writing down, and the fence protects.
+	storing context.Context
+}
+
+// Run runs the turn until it ends or waits. leased is when its lease was asked for, on the monotonic clock.
+func (r *Runner) Run(ctx context.Context, p *Project, w Work, leased time.Time) {
+	if w.State == stateDiscarded {
+		r.observe.Ended(w.Project, stateDiscarded)
+		return
+	}
+	kept, release := r.keeper.keep(ctx, w.ID, w.Attempt, leased)
+	defer release()
+	one := &run{Runner: r, project: p, work: &w, began: time.Now(), ctx: kept, storing: context.WithoutCancel(ctx)}
+	one.enter()
+}
+
+// enter goes on from where the turn stands.
+func (r *run) enter() {
+	w := r.work
+	interrupted := w.Why == WhyAbandoned || w.Why == WhyHandedBack
+	switch {
+	case w.Why == WhyReconcile:
+		r.reconcile()
+	case w.Why == WhyOverdue:
+		r.unknown(failure{stage: stageAgent, reason: "the agent answered 202 and did not call back in time"}, 0)
+	case w.Crashes >= maxCrashes:
+		r.record(failure{stage: stageInstance, fate: fateDead, reason: "ten instances died while they ran this turn"})
+	case w.Stage == stageAgent && interrupted && r.project.AgentUnknown != Retry:
+		r.unknown(failure{stage: stageAgent, reason: "the instance stopped while the agent was being asked"}, 0)
+	case w.Stage == stageAgent:
+		r.ask()
+	case interrupted && w.Doubtful > 0:
+		r.unknown(failure{stage: stageDelivery, part: &w.Doubtful, reason: "the instance stopped while the part was going out"}, 0)
+	default:
+		r.resume()
+	}
+}
+
+// ask calls the agent. No connection of the database is held while it thinks.
+func (r *run) ask() {
+	w := r.work
+	if w.Why == WhyBegun {
+		r.observe.Late(w.Project, w.Late+time.Since(r.began))
+	}
+	began := time.Now()
+	answer, err := r.project.Agent.Ask(r.ctx, agent.Request{
+		TurnID: w.ID, Project: w.Project, Phone: w.Phone, SessionID: w.SessionID, ContactName: w.ContactName, Text: w.Text,
+		Attempt: w.Attempt, FiredBy: w.FiredBy, Messages: w.Messages, SupersededTurns: w.Superseded,
+	})
+	if err != nil && r.stopped(err) {
+		return
+	}
+	r.observe.AgentCalled(w.Project, call.OutcomeOf(err).String(), time.Since(began))
+	switch {
+	case err != nil:
+		r.failed(failure{stage: stageAgent}, err)
+	case answer.Later:
+		r.await()
+	default:
+		r.reply(answer)
+	}
+}
+
+// stopped deals with a call that this process hung up on itself.
+func (r *run) stopped(err error) bool {
+	if !errors.Is(err, context.Canceled) || r.ctx.Err() == nil {
+		return false
+	}
+	switch context.Cause(r.ctx) {
+	case errInterrupted:
+		verdict, err := stored(r, func(ctx context.Context) (string, error) { return r.ledger.interrupted(ctx, r.work) })
+		if err == nil && verdict == "superseded" {
+			r.ended(verdict)
+			return true
+		}
+		// Something else was decided meanwhile, and the call was hung up on: nobody knows what it did.
+		r.unknown(failure{stage: stageAgent, reason: "the call was interrupted"}, 0)
+	case errLeaseLost:
+		// Somebody else has the turn, or it is over; if it was discarded, its conversation waits for this call's end.
+		_, _ = stored(r, func(ctx context.Context) (struct{}, error) { return struct{}{}, r.ledger.hungUp(ctx, r.work.ID) })
+		r.log.Warn().Int64("turn", r.work.ID).Int("attempt", r.work.Attempt).Msg("turn let go: its lease is lost")
+	default:
+		r.handBack()
+	}
+	return true
+}
+
+func (r *run) handBack() {
+	_, _ = stored(r, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, r.ledger.handBack(ctx, []int64{r.work.ID}, []int{r.work.Attempt})
+	})
+}
+
+// await lets go of a turn whose agent will call back.
+func (r *run) await() {
+	timeout := r.project.AgentTimeout
+	verdict, err := stored(r, func(ctx context.Context) (string, error) { return r.ledger.awaitReply(ctx, r.work, timeout) })
+	switch {
+	case err != nil:
+		return
+	case verdict == "awaited":
+		r.observe.Retry(r.work.Project, timeout)
+	case verdict == stateDiscarded:
+		r.ended(verdict)
+	}
+}
+
+// reply stores the answer, passes the gate, and delivers.
+func (r *run) reply(answer agent.Answer) {
+	parts := r.project.parts(answer)
+	verdict, err := stored(r, func(ctx context.Context) (string, error) {
+		return r.ledger.Reply(ctx, r.work.Project, r.work.ID, &r.work.Attempt, Reply{Text: text(answer), Parts: parts, Handoff: answer.Handoff, Send: true})
+	})
+	if err != nil {
+		return
+	}
+	if verdict == "send" {
+		r.deliver(numbered(parts), 0, true)
+		return
+	}
+	r.ended(verdict)
+}
+
+// Kept is the reply of an agent that called back: it is kept, and sent by whoever claims the turn next.
+func (p *Project) Kept(answer agent.Answer) Reply {
+	return Reply{Text: text(answer), Parts: p.parts(answer), Handoff: answer.Handoff}
+}
+
+// parts cuts an answer into what is delivered, nothing where the project keeps its replies.
+func (p *Project) parts(answer agent.Answer) []string {
+	if !p.Sends {
+		return nil
+	}
+	return delivery.Split(answer.Replies, p.PartMaxChars)
+}
+
+// text is an answer's reply as one text, for the ledger.
+func text(answer agent.Answer) string { return strings.Join(answer.Replies, "\n") }
+
+func numbered(texts []string) []part {
+	parts := make([]part, len(texts))
+	for i, text := range texts {
+		parts[i] = part{Number: i + 1, Text: text}
+	}
+	return parts
+}
+
+// resume goes on with the delivery at the first part that is not out.
+func (r *run) resume() {
+	parts, err := stored(r, func(ctx context.Context) ([]part, error) { return r.ledger.parts(ctx, r.work.ID) })
+	if err != nil {
+		return
+	}
+	first := 0
+	for first < len(parts) && parts[first].State == "sent" {
+		first++
+	}
+	if first == len(parts) {
+		r.log.Error().Int64("turn", r.work.ID).Msg("turn has no part left to send and is not done")
+		return
+	}
+	r.deliver(parts, first, false)
+}
+
+// deliver sends the parts from the given index on. intended says that the gate has let the first of them through.
+func (r *run) deliver(parts []part, first int, intended bool) {
+	delay := r.project.PartDelay
+	for i := first; i < len(parts); i++ {
+		number := parts[i].Number
+		if !intended {
+			verdict, err := stored(r, func(ctx context.Context) (string, error) { return r.ledger.send(ctx, r.work, number) })
+			if err != nil {
+				return
+			}
+			if verdict != "send" {
+				r.ended(verdict)
+				return
+			}
+		}
+		id, ok := r.sendPart(parts[i], len(parts))
+		if !ok {
+			return
+		}
+		verdict, err := stored(r, func(ctx context.Context) (string, error) { return r.ledger.sent(ctx, r.work, number, id, delay == 0) })
+		if err != nil {
+			return
+		}
+		switch verdict {
+		case "send":
+			intended = true
+		case "next":
+			intended = false
+			if !pause(r.ctx, delay) {
+				r.handBack()
+				return
+			}
+		default:
+			r.ended(verdict)
+			return
+		}
+	}
+}
+
+// sendPart sends one part, or records why it did not go out.
+func (r *run) sendPart(p part, of int) (providerID string, ok bool) {
+	w := r.work
+	began := time.Now()
+	id, err := r.project.Channel.Send(r.ctx, delivery.Part{
+		TurnID: w.ID, Project: w.Project, Phone: w.Phone, Address: w.Address, SessionID: w.SessionID, Number: p.Number, Of: of, Text: p.Text,
+	})
+	if err != nil && errors.Is(err, context.Canceled) && r.ctx.Err() != nil {
+		// The intent stays behind; whoever goes on with the turn sees a part that may be out.
+		r.handBack()
+		return "", false
+	}
+	r.observe.DeliveryCalled(w.Project, call.OutcomeOf(err).String(), time.Since(began))
+	if err != nil {
+		r.failed(failure{stage: stageDelivery, part: &p.Number}, err)
+		return "", false
+	}
+	return id, true
+}
+
+// Fates of a failed turn.
+const (
+	fateRetry     = "retry"
+	fateDead      = "dead"
+	fateUnknown   = "unknown"
+	fateReconcile = "reconcile"
+)
+
+// failed decides what a failed call leads to.
+func (r *run) failed(f failure, err error) {
+	var failed *call.Failure
+	if !errors.As(err, &failed) {
+		failed = &call.Failure{Outcome: call.Unknown, Reason: err.Error()}
+	}
+	f.reason = failed.Reason
+	switch failed.Outcome {
+	case call.NotDone:
+		r.retry(f, failed.RetryAfter)
+	case call.Permanent:
+		f.fate = fateDead
+		r.record(f)
+	default:
+		r.unknown(f, failed.RetryAfter)
+	}
+}
+
+// retry uses up one of the stage's attempts.
+func (r *run) retry(f failure, least time.Duration) {
+	failures := r.work.AgentFailures + 1
+	if f.stage == stageDelivery {
+		failures = r.work.DeliveryFailures + 1
+	}
+	f.counted = true
+	f.fate, f.delay = fateRetry, max(r.project.Backoff.Delay(failures, rand.Float64()), least)
+	if r.project.Backoff.Exhausted(failures) {
+		f.fate, f.delay = fateDead, 0
+	}
+	r.record(f)
+}
+
+// unknown applies the project's policy for an effect that may or may not have happened.
+func (r *run) unknown(f failure, least time.Duration) {
+	policy := r.project.AgentUnknown
+	if f.stage == stageDelivery {
+		policy = r.project.DeliveryUnknown
+	}
+	switch policy {
+	case Retry:
+		r.retry(f, least)
+	case Reconcile:
+		f.fate = fateReconcile
+		r.record(f)
+	default:
+		f.fate = fateUnknown
+		r.record(f)
+	}
+}
+
+// record writes the failure down and does what follows from it.
+func (r *run) record(f failure) {
+	w := r.work
+	state, err := stored(r, func(ctx context.Context) (string, error) { return r.ledger.fail(ctx, w, f) })
+	if err != nil {
+		return
+	}
+	event := r.log.Warn().Str("project", w.Project).Int64("turn", w.ID).Int("attempt", w.Attempt).Str("stage", f.stage).Str("error", f.reason)
+	switch {
+	case state == "stale":
+		event.Msg("failure of a turn that is no longer ours")
+	case state == fateRetry:
+		event.Dur("retry_in", f.delay).Msg("turn failed, will be tried again")
+		r.observe.Retry(w.Project, f.delay)
+	case f.fate == fateReconcile:
+		event.Msg("turn's outcome is unknown, will be asked about")
+		r.observe.Retry(w.Project, f.delay)
+	case state == fateUnknown:
+		event.Msg("turn's outcome is unknown, somebody must resolve it")
+	default:
+		event.Msg("turn failed for good")
+		r.ended(state)
+		if state == fateDead && r.project.Fallback {
+			r.sayFallback()
+		}
+	}
+}
+
+// sayFallback tells the patient that nobody could answer. It is said at most once: after a doubtful send it stays said.
+func (r *run) sayFallback() {
+	w := r.work
+	text, err := stored(r, func(ctx context.Context) (string, error) { return r.ledger.fallback(ctx, w.ID) })
+	if err != nil || text == "" {
+		return
+	}
+	for attempt := 1; ; attempt++ {
+		id, err := r.project.Channel.Send(r.ctx, delivery.Part{
+			TurnID: w.ID, Project: w.Project, Phone: w.Phone, Address: w.Address, SessionID: w.SessionID, Of: 1, Text: text,
+		})
+		outcome := call.OutcomeOf(err)
+		if outcome == call.NotDone && !r.project.Backoff.Exhausted(attempt) && pause(r.ctx, r.project.Backoff.Delay(attempt, rand.Float64())) {
+			continue
+		}
+		state := map[call.Outcome]string{call.Done: "sent", call.Unknown: "unknown"}[outcome]
+		if state == "" {
+			state = "failed"
+		}
+		_, _ = stored(r, func(ctx context.Context) (struct{}, error) {
+			return struct{}{}, r.ledger.fallbackSent(ctx, w.ID, state, id)
+		})
+		return
+	}
+}
+
+// ended tells of a turn's end, one line a turn.
+func (r *run) ended(verdict string) {
+	w := r.work
+	if verdict == "stale" || verdict == "absent" {
+		r.log.Info().Str("project", w.Project).Int64("turn", w.ID).Int("attempt", w.Attempt).Msg("turn is over or somebody else's")
+		_, _ = stored(r, func(ctx context.Context) (struct{}, error) { return struct{}{}, r.ledger.hungUp(ctx, w.ID) })
+		return
+	}
+	if verdict != "held" {
+		r.observe.Ended(w.Project, verdict)
+	}
+	r.log.Info().Str("project", w.Project).Int64("turn", w.ID).Str("state", verdict).Int("messages", w.Count).
+		Str("fired_by", w.FiredBy).Int("attempt", w.Attempt).Dur("took_ms", time.Since(r.began)).Msg("turn")
+}
+
+// storeFor is how long an outcome is tried to be written while the database is away. After that the turn is left as it
+// stands: its lease ends, and whoever claims it sees a call without an outcome.
+const storeFor = time.Minute
+
+// stored writes, and keeps trying while the database is away.
+func stored[T any](r *run, write func(context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(r.storing, storeFor)
+	defer cancel()
+	for wait := 50 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+		result, err := write(ctx)
+		if err == nil {
+			return result, nil
+		}
+		stopping := context.Cause(r.ctx) == errShutdown
+		if postgres.Classify(err) != postgres.Away || stopping || !pause(ctx, wait) {
+			r.log.Error().Int64("turn", r.work.ID).Int("attempt", r.work.Attempt).Str("error", postgres.Safe(err)).Msg("turn's step not stored")
+			return result, err
+		}
+	}
+}
