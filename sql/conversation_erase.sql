@@ -1,3 +1,2 @@
--- Forgets a patient: the counts of removed rows, and the conversation's key.
-SELECT counts::text, (SELECT fila_key($2, p.country) FROM projects p WHERE p.name = $1)
-FROM fila_erase($1, $2, $3) AS counts;
+-- Forgets a patient, and answers how many rows of what that were: project, phone, by.
+SELECT fila_erase($1, $2, $3);

@@ -1,3 +1,2 @@
--- What waits is due now; the conversation's key.
-SELECT status, (SELECT fila_key($2, p.country) FROM projects p WHERE p.name = $1)
-FROM fila_flush($1, $2, $3) AS status;
+-- What waits is due now: project, phone, by.
+SELECT fila_flush($1, $2, $3);

@@ -1,3 +1,2 @@
--- A dead turn begins again: its state, and its phone.
-SELECT state, (SELECT t.phone FROM turns t WHERE t.id = $2)
-FROM fila_redrive($2, $3, $4, $1, $5) AS state;
+-- A dead turn begins again: turn, by, reason, project (null: any), whether also behind a later answer.
+SELECT fila_redrive($1, $2, $3, $4, $5);

@@ -16,17 +16,17 @@ import (
 
 var (
 	deadlineStatement = statement.Named("queue_deadline")
-	takeoverStatement = statement.Named("conversation_takeover")
-	releaseStatement  = statement.Named("conversation_release")
-	suspendStatement  = statement.Named("conversation_suspend")
-	resumeStatement   = statement.Named("conversation_resume")
-	typingStatement   = statement.Named("conversation_typing")
-	flushStatement    = statement.Named("conversation_flush")
-	eraseStatement    = statement.Named("conversation_erase")
-	confirmStatement  = statement.Named("turn_confirm")
-	redriveStatement  = statement.Named("turn_redrive")
-	discardStatement  = statement.Named("turn_discard")
-	resolveStatement  = statement.Named("turn_resolve")
+	takeoverStatement = statement.Named("action_takeover")
+	releaseStatement  = statement.Named("action_release")
+	suspendStatement  = statement.Named("action_suspend")
+	resumeStatement   = statement.Named("action_resume")
+	typingStatement   = statement.Named("action_typing")
+	flushStatement    = statement.Named("action_flush")
+	eraseStatement    = statement.Named("action_erase")
+	confirmStatement  = statement.Named("action_confirm")
+	redriveStatement  = statement.Named("action_redrive")
+	discardStatement  = statement.Named("action_discard")
+	resolveStatement  = statement.Named("action_resolve")
 )
 
 const (
