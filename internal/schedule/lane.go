@@ -139,7 +139,7 @@ func (l *lane) takeReady() []string {
 
 func (l *lane) claimTurns(ctx, work context.Context, slots int) bool {
 	leased := time.Now()
-	claimed, err := l.scheduler.ledger.Claim(ctx, l.project.Name, slots)
+	claimed, err := l.scheduler.store.Claim(ctx, l.project.Name, slots)
 	if err != nil {
 		l.scheduler.away(ctx, err)
 		time.AfterFunc(awayPause, l.wantClaim)
@@ -156,7 +156,7 @@ func (l *lane) claimTurns(ctx, work context.Context, slots int) bool {
 
 func (l *lane) drain(ctx, work context.Context, phones []string) bool {
 	leased := time.Now()
-	drained, err := l.scheduler.ledger.Drain(ctx, l.project.Name, phones)
+	drained, err := l.scheduler.store.Drain(ctx, l.project.Name, phones)
 	if err != nil {
 		l.scheduler.away(ctx, err)
 		for _, phone := range phones {
@@ -191,7 +191,7 @@ func (l *lane) interrupt(ctx context.Context, d turn.Drained) {
 	if l.scheduler.interrupt(d.Turn) {
 		return
 	}
-	verdict, err := l.scheduler.ledger.Interrupt(ctx, d.Turn)
+	verdict, err := l.scheduler.store.Interrupt(ctx, d.Turn)
 	switch {
 	case err != nil:
 		l.scheduler.away(ctx, err)

@@ -36,8 +36,8 @@ type Project struct {
 	Turn *turn.Project
 }
 
-// Ledger is what the scheduler asks of the database; *turn.Ledger is one.
-type Ledger interface {
+// Store is what the scheduler asks of the database; *turn.Store is one.
+type Store interface {
 	Drain(ctx context.Context, project string, phones []string) ([]turn.Drained, error)
 	Claim(ctx context.Context, project string, limit int) ([]turn.Work, error)
 	Interrupt(ctx context.Context, turn int64) (string, error)
@@ -48,21 +48,21 @@ type Ledger interface {
 
 // Options of a Scheduler.
 type Options struct {
-	Ledger Ledger
+	Store Store
 	// Run runs one turn until it ends or waits; it holds a slot for as long.
 	Run func(ctx context.Context, p *turn.Project, w turn.Work, leased time.Time)
 	// Interrupt stops the turn if this process runs it, and says whether it does.
 	Interrupt func(turn int64) bool
 	// Sweep is the pause between two looks at what has no timer.
 	Sweep time.Duration
-	// Explain describes an error of the ledger for the log, without personal data.
+	// Explain describes an error of the store for the log, without personal data.
 	Explain func(error) string
 	Log     zerolog.Logger
 }
 
 // Scheduler decides when a conversation is looked at. It is safe for concurrent use.
 type Scheduler struct {
-	ledger    Ledger
+	store     Store
 	runTurn   func(ctx context.Context, p *turn.Project, w turn.Work, leased time.Time)
 	interrupt func(turn int64) bool
 	sweep     time.Duration
@@ -83,7 +83,7 @@ type Scheduler struct {
 // New makes a scheduler without projects.
 func New(o Options) *Scheduler {
 	return &Scheduler{
-		ledger: o.Ledger, runTurn: o.Run, interrupt: o.Interrupt, sweep: o.Sweep, explain: o.Explain, log: o.Log,
+		store: o.Store, runTurn: o.Run, interrupt: o.Interrupt, sweep: o.Sweep, explain: o.Explain, log: o.Log,
 		timers: newTimers(), rebuild: make(chan struct{}, 1), lanes: map[string]*lane{},
 	}
 }
@@ -177,7 +177,7 @@ func (s *Scheduler) fall(fallen []conversation) {
 	}
 }
 
-// away logs an error of the ledger, once until it works again.
+// away logs an error of the store, once until it works again.
 func (s *Scheduler) away(ctx context.Context, err error) {
 	s.mu.Lock()
 	first := !s.wasAway

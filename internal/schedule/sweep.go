@@ -36,7 +36,7 @@ func (s *Scheduler) runRebuild(ctx context.Context) {
 func (s *Scheduler) rebuildOnce(ctx context.Context) bool {
 	projects, _ := s.swept(nil)
 	now := time.Now()
-	err := s.ledger.EachWaiting(ctx, projects, func(w turn.Waiting) {
+	err := s.store.EachWaiting(ctx, projects, func(w turn.Waiting) {
 		s.timers.at(conversation{w.Project, w.Phone}, now.Add(w.DueIn), now.Add(-w.FirstAgo), w.Messages)
 	})
 	if err != nil {
@@ -84,7 +84,7 @@ func (s *Scheduler) sweepOnce(ctx context.Context, cursors map[string]string) (g
 	if len(projects) == 0 {
 		return false
 	}
-	found, err := s.ledger.Sweep(ctx, projects, after, pageRows)
+	found, err := s.store.Sweep(ctx, projects, after, pageRows)
 	if err != nil {
 		s.away(ctx, err)
 		return false
@@ -117,7 +117,7 @@ func (s *Scheduler) sweepOnce(ctx context.Context, cursors map[string]string) (g
 }
 
 func (s *Scheduler) adopt(ctx context.Context, l *lane, project string) {
-	phones, err := s.ledger.Adopt(ctx, project)
+	phones, err := s.store.Adopt(ctx, project)
 	if err != nil {
 		s.away(ctx, err)
 		return

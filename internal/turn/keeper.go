@@ -13,9 +13,9 @@ import (
 // Keeper renews the leases of the turns that this process is really running, and stops those that it has lost. It renews by
 // turn and not by owner: a turn whose goroutine is gone must not stay leased for ever.
 type Keeper struct {
-	ledger *Ledger
-	lease  time.Duration
-	log    zerolog.Logger
+	store *Store
+	lease time.Duration
+	log   zerolog.Logger
 
 	mu   sync.Mutex
 	held map[int64]*hold
@@ -29,9 +29,9 @@ type hold struct {
 	cancel  context.CancelCauseFunc
 }
 
-// NewKeeper makes a keeper for the turns of one ledger.
-func NewKeeper(ledger *Ledger, log zerolog.Logger) *Keeper {
-	return &Keeper{ledger: ledger, lease: ledger.lease, log: log, held: map[int64]*hold{}}
+// NewKeeper makes a keeper for the turns of one store.
+func NewKeeper(store *Store, log zerolog.Logger) *Keeper {
+	return &Keeper{store: store, lease: store.lease, log: log, held: map[int64]*hold{}}
 }
 
 // keep holds the turn until release is called. Its context ends with a cause when the turn is to be stopped.
@@ -83,7 +83,7 @@ func (k *Keeper) renew(ctx context.Context) {
 	}
 	sent := time.Now()
 	bounded, cancel := context.WithTimeout(ctx, k.lease/3)
-	kept, err := k.ledger.renew(bounded, turns, attempts)
+	kept, err := k.store.renew(bounded, turns, attempts)
 	cancel()
 	if err != nil {
 		if ctx.Err() == nil {

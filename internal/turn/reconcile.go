@@ -55,7 +55,7 @@ func (r *run) reconcilePart() {
 // arrived notes that the doubtful part did go out after all.
 func (r *run) arrived(providerID string) {
 	verdict, err := stored(r, func(ctx context.Context) (string, error) {
-		return r.ledger.sent(ctx, r.work, r.work.Doubtful, providerID, false)
+		return r.store.sent(ctx, r.work, r.work.Doubtful, providerID, false)
 	})
 	switch {
 	case err != nil:

@@ -30,15 +30,15 @@ type Observer struct {
 
 // Runner takes turns from where they stand to their end, or to where they wait for something.
 type Runner struct {
-	ledger  *Ledger
+	ledger  *Store
 	keeper  *Keeper
 	observe Observer
 	log     zerolog.Logger
 }
 
 // NewRunner makes a runner. Every function of the observer must be set.
-func NewRunner(ledger *Ledger, keeper *Keeper, observe Observer, log zerolog.Logger) *Runner {
-	return &Runner{ledger: ledger, keeper: keeper, observe: observe, log: log}
+func NewRunner(store *Store, keeper *Keeper, observe Observer, log zerolog.Logger) *Runner {
+	return &Runner{store: store, keeper: keeper, observe: observe, log: log}
 }
 
 // run is one turn on its way.
@@ -119,7 +119,7 @@ func (r *run) stopped(err error) bool {
 	}
 	switch context.Cause(r.ctx) {
 	case errInterrupted:
-		verdict, err := stored(r, func(ctx context.Context) (string, error) { return r.ledger.interrupted(ctx, r.work) })
+		verdict, err := stored(r, func(ctx context.Context) (string, error) { return r.store.interrupted(ctx, r.work) })
 		if err == nil && verdict == "superseded" {
 			r.ended(verdict)
 			return true
@@ -128,7 +128,7 @@ func (r *run) stopped(err error) bool {
 		r.unknown(failure{stage: stageAgent, reason: "the call was interrupted"}, 0)
 	case errLeaseLost:
 		// Somebody else has the turn, or it is over; if it was discarded, its conversation waits for this call's end.
-		_, _ = stored(r, func(ctx context.Context) (struct{}, error) { return struct{}{}, r.ledger.hungUp(ctx, r.work.ID) })
+		_, _ = stored(r, func(ctx context.Context) (struct{}, error) { return struct{}{}, r.store.hungUp(ctx, r.work.ID) })
 		r.log.Warn().Int64("turn", r.work.ID).Int("attempt", r.work.Attempt).Msg("turn let go: its lease is lost")
 	default:
 		r.handBack()
@@ -138,14 +138,14 @@ func (r *run) stopped(err error) bool {
 
 func (r *run) handBack() {
 	_, _ = stored(r, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, r.ledger.handBack(ctx, []int64{r.work.ID}, []int{r.work.Attempt})
+		return struct{}{}, r.store.handBack(ctx, []int64{r.work.ID}, []int{r.work.Attempt})
 	})
 }
 
 // await lets go of a turn whose agent will call back.
 func (r *run) await() {
 	timeout := r.project.AgentTimeout
-	verdict, err := stored(r, func(ctx context.Context) (string, error) { return r.ledger.awaitReply(ctx, r.work, timeout) })
+	verdict, err := stored(r, func(ctx context.Context) (string, error) { return r.store.awaitReply(ctx, r.work, timeout) })
 	switch {
 	case err != nil:
 		return
@@ -160,7 +160,7 @@ func (r *run) await() {
 func (r *run) reply(answer agent.Answer) {
 	parts := r.project.parts(answer)
 	verdict, err := stored(r, func(ctx context.Context) (string, error) {
-		return r.ledger.Reply(ctx, r.work.Project, r.work.ID, &r.work.Attempt, Reply{Text: text(answer), Parts: parts, Handoff: answer.Handoff, Send: true})
+		return r.store.Reply(ctx, r.work.Project, r.work.ID, &r.work.Attempt, Reply{Text: text(answer), Parts: parts, Handoff: answer.Handoff, Send: true})
 	})
 	if err != nil {
 		return
@@ -198,7 +198,7 @@ func numbered(texts []string) []part {
 
 // resume goes on with the delivery at the first part that is not out.
 func (r *run) resume() {
-	parts, err := stored(r, func(ctx context.Context) ([]part, error) { return r.ledger.parts(ctx, r.work.ID) })
+	parts, err := stored(r, func(ctx context.Context) ([]part, error) { return r.store.parts(ctx, r.work.ID) })
 	if err != nil {
 		return
 	}
@@ -219,7 +219,7 @@ func (r *run) deliver(parts []part, first int, intended bool) {
 	for i := first; i < len(parts); i++ {
 		number := parts[i].Number
 		if !intended {
-			verdict, err := stored(r, func(ctx context.Context) (string, error) { return r.ledger.send(ctx, r.work, number) })
+			verdict, err := stored(r, func(ctx context.Context) (string, error) { return r.store.send(ctx, r.work, number) })
 			if err != nil {
 				return
 			}
@@ -232,7 +232,7 @@ func (r *run) deliver(parts []part, first int, intended bool) {
 		if !ok {
 			return
 		}
-		verdict, err := stored(r, func(ctx context.Context) (string, error) { return r.ledger.sent(ctx, r.work, number, id, delay == 0) })
+		verdict, err := stored(r, func(ctx context.Context) (string, error) { return r.store.sent(ctx, r.work, number, id, delay == 0) })
 		if err != nil {
 			return
 		}
@@ -333,7 +333,7 @@ func (r *run) unknown(f failure, least time.Duration) {
 // record writes the failure down and does what follows from it.
 func (r *run) record(f failure) {
 	w := r.work
-	state, err := stored(r, func(ctx context.Context) (string, error) { return r.ledger.fail(ctx, w, f) })
+	state, err := stored(r, func(ctx context.Context) (string, error) { return r.store.fail(ctx, w, f) })
 	if err != nil {
 		return
 	}
@@ -361,7 +361,7 @@ func (r *run) record(f failure) {
 // sayFallback tells the patient that nobody could answer. It is said at most once: after a doubtful send it stays said.
 func (r *run) sayFallback() {
 	w := r.work
-	text, err := stored(r, func(ctx context.Context) (string, error) { return r.ledger.fallback(ctx, w.ID) })
+	text, err := stored(r, func(ctx context.Context) (string, error) { return r.store.fallback(ctx, w.ID) })
 	if err != nil || text == "" {
 		return
 	}
@@ -378,7 +378,7 @@ func (r *run) sayFallback() {
 			state = "failed"
 		}
 		_, _ = stored(r, func(ctx context.Context) (struct{}, error) {
-			return struct{}{}, r.ledger.fallbackSent(ctx, w.ID, state, id)
+			return struct{}{}, r.store.fallbackSent(ctx, w.ID, state, id)
 		})
 		return
 	}
@@ -389,7 +389,7 @@ func (r *run) ended(verdict string) {
 	w := r.work
 	if verdict == "stale" || verdict == "absent" {
 		r.log.Info().Str("project", w.Project).Int64("turn", w.ID).Int("attempt", w.Attempt).Msg("turn is over or somebody else's")
-		_, _ = stored(r, func(ctx context.Context) (struct{}, error) { return struct{}{}, r.ledger.hungUp(ctx, w.ID) })
+		_, _ = stored(r, func(ctx context.Context) (struct{}, error) { return struct{}{}, r.store.hungUp(ctx, w.ID) })
 		return
 	}
 	if verdict != "held" {

@@ -35,21 +35,21 @@ var (
 // callTimeout bounds every statement here; they all take milliseconds.
 const callTimeout = 10 * time.Second
 
-// Ledger is the database's side of the turns: one method a statement.
-type Ledger struct {
+// Store is the database's side of the turns: one method a statement.
+type Store struct {
 	pool     *postgres.Pool
 	instance string
 	lease    time.Duration
 }
 
-// NewLedger makes a ledger that leases turns in the name of the instance, for the given time.
-func NewLedger(pool *postgres.Pool, instance string, lease time.Duration) *Ledger {
-	return &Ledger{pool: pool, instance: instance, lease: lease}
+// NewStore makes a store that leases turns in the name of the instance, for the given time.
+func NewStore(pool *postgres.Pool, instance string, lease time.Duration) *Store {
+	return &Store{pool: pool, instance: instance, lease: lease}
 }
 
 // Drain turns the bursts of these conversations that are due into turns leased by this instance, and says of each what it
 // found.
-func (l *Ledger) Drain(ctx context.Context, project string, phones []string) ([]Drained, error) {
+func (l *Store) Drain(ctx context.Context, project string, phones []string) ([]Drained, error) {
 	return collect(ctx, l, drainStatement, scanDrained(project), project, phones, l.instance, l.lease.Seconds())
 }
 
@@ -73,7 +73,7 @@ func scanDrained(project string) pgx.RowToFunc[Drained] {
 
 // Claim leases up to limit turns of the project that nobody works on and that may go on now. Those it had to discard, since
 // a person has their conversation, are among them, in state discarded.
-func (l *Ledger) Claim(ctx context.Context, project string, limit int) ([]Work, error) {
+func (l *Store) Claim(ctx context.Context, project string, limit int) ([]Work, error) {
 	return collect(ctx, l, claimStatement, scanClaimed, []string{project}, []int{limit}, l.instance, l.lease.Seconds())
 }
 
@@ -93,23 +93,23 @@ type renewal struct {
 	interrupted bool
 }
 
-func (l *Ledger) renew(ctx context.Context, turns []int64, attempts []int) ([]renewal, error) {
+func (l *Store) renew(ctx context.Context, turns []int64, attempts []int) ([]renewal, error) {
 	return collect(ctx, l, renewStatement, func(row pgx.CollectableRow) (r renewal, err error) {
 		return r, row.Scan(&r.turn, &r.interrupted)
 	}, turns, attempts, l.lease.Seconds())
 }
 
-func (l *Ledger) handBack(ctx context.Context, turns []int64, attempts []int) error {
+func (l *Store) handBack(ctx context.Context, turns []int64, attempts []int) error {
 	return l.exec(ctx, handBackStatement, turns, attempts)
 }
 
-func (l *Ledger) hungUp(ctx context.Context, turn int64) error {
+func (l *Store) hungUp(ctx context.Context, turn int64) error {
 	return l.exec(ctx, hungUpStatement, turn)
 }
 
 // Reply stores an answer and passes it through the gate. With attempt nil it is the callback of an agent that named none.
 // The verdict is send, done, held, discarded, superseded, repeated, stale or absent.
-func (l *Ledger) Reply(ctx context.Context, project string, turn int64, attempt *int, r Reply) (verdict string, err error) {
+func (l *Store) Reply(ctx context.Context, project string, turn int64, attempt *int, r Reply) (verdict string, err error) {
 	parts := r.Parts
 	if parts == nil {
 		parts = []string{}
@@ -128,24 +128,24 @@ type Reply struct {
 	Send bool
 }
 
-func (l *Ledger) awaitReply(ctx context.Context, w *Work, timeout time.Duration) (verdict string, err error) {
+func (l *Store) awaitReply(ctx context.Context, w *Work, timeout time.Duration) (verdict string, err error) {
 	return verdict, l.row(ctx, awaitReplyStatement, []any{&verdict}, w.ID, w.Attempt, timeout.Seconds())
 }
 
 // Interrupt asks for the turn to be superseded now, by whoever holds it. The verdict is superseded, asked or stale.
-func (l *Ledger) Interrupt(ctx context.Context, turn int64) (verdict string, err error) {
+func (l *Store) Interrupt(ctx context.Context, turn int64) (verdict string, err error) {
 	return verdict, l.row(ctx, interruptStatement, []any{&verdict}, turn, nil)
 }
 
-func (l *Ledger) interrupted(ctx context.Context, w *Work) (verdict string, err error) {
+func (l *Store) interrupted(ctx context.Context, w *Work) (verdict string, err error) {
 	return verdict, l.row(ctx, interruptStatement, []any{&verdict}, w.ID, w.Attempt)
 }
 
-func (l *Ledger) send(ctx context.Context, w *Work, part int) (verdict string, err error) {
+func (l *Store) send(ctx context.Context, w *Work, part int) (verdict string, err error) {
 	return verdict, l.row(ctx, sendStatement, []any{&verdict}, w.ID, w.Attempt, part)
 }
 
-func (l *Ledger) sent(ctx context.Context, w *Work, part int, providerID string, goOn bool) (verdict string, err error) {
+func (l *Store) sent(ctx context.Context, w *Work, part int, providerID string, goOn bool) (verdict string, err error) {
 	var id *string
 	if providerID != "" {
 		id = &providerID
@@ -163,11 +163,11 @@ type failure struct {
 	delay   time.Duration
 }
 
-func (l *Ledger) fail(ctx context.Context, w *Work, f failure) (state string, err error) {
+func (l *Store) fail(ctx context.Context, w *Work, f failure) (state string, err error) {
 	return state, l.row(ctx, failStatement, []any{&state}, w.ID, w.Attempt, f.stage, f.part, f.fate, f.reason, f.counted, f.delay.Seconds())
 }
 
-func (l *Ledger) fallback(ctx context.Context, turn int64) (text string, err error) {
+func (l *Store) fallback(ctx context.Context, turn int64) (text string, err error) {
 	texts, err := collect(ctx, l, fallbackStatement, pgx.RowTo[string], turn)
 	if len(texts) > 0 {
 		text = texts[0]
@@ -175,7 +175,7 @@ func (l *Ledger) fallback(ctx context.Context, turn int64) (text string, err err
 	return text, err
 }
 
-func (l *Ledger) fallbackSent(ctx context.Context, turn int64, state, providerID string) error {
+func (l *Store) fallbackSent(ctx context.Context, turn int64, state, providerID string) error {
 	return l.exec(ctx, fallbackSentStatement, turn, state, providerID)
 }
 
@@ -187,12 +187,12 @@ type part struct {
 	Attempts int
 }
 
-func (l *Ledger) parts(ctx context.Context, turn int64) ([]part, error) {
+func (l *Store) parts(ctx context.Context, turn int64) ([]part, error) {
 	return collect(ctx, l, partsStatement, pgx.RowToStructByPos[part], turn)
 }
 
 // Adopt takes in what other programs inserted into the project's table, and returns the phones that have work now.
-func (l *Ledger) Adopt(ctx context.Context, project string) ([]string, error) {
+func (l *Store) Adopt(ctx context.Context, project string) ([]string, error) {
 	return collect(ctx, l, adoptStatement, pgx.RowTo[string], project)
 }
 
@@ -205,7 +205,7 @@ type Waiting struct {
 }
 
 // EachWaiting calls f for every conversation of the projects that has messages waiting.
-func (l *Ledger) EachWaiting(ctx context.Context, projects []string, f func(Waiting)) error {
+func (l *Store) EachWaiting(ctx context.Context, projects []string, f func(Waiting)) error {
 	rows, err := l.pool.Query(ctx, waitingStatement, projects)
 	if err != nil {
 		return fmt.Errorf("read what waits: %w", err)
@@ -233,14 +233,14 @@ type Swept struct {
 
 // Sweep looks for work that no timer stands for. cursors holds, for each project, the phone after which its page of the
 // queue begins.
-func (l *Ledger) Sweep(ctx context.Context, projects, cursors []string, page int) ([]Swept, error) {
+func (l *Store) Sweep(ctx context.Context, projects, cursors []string, page int) ([]Swept, error) {
 	return collect(ctx, l, sweepStatement, pgx.RowToStructByPos[Swept], projects, cursors, page)
 }
 
 // retries is how often a statement that lost a race is run again at once.
 const retries = 5
 
-func collect[T any](ctx context.Context, l *Ledger, statement string, scan pgx.RowToFunc[T], args ...any) ([]T, error) {
+func collect[T any](ctx context.Context, l *Store, statement string, scan pgx.RowToFunc[T], args ...any) ([]T, error) {
 	var found []T
 	err := again(ctx, func(ctx context.Context) error {
 		rows, err := l.pool.Query(ctx, statement, args...)
@@ -253,11 +253,11 @@ func collect[T any](ctx context.Context, l *Ledger, statement string, scan pgx.R
 	return found, err
 }
 
-func (l *Ledger) row(ctx context.Context, statement string, into []any, args ...any) error {
+func (l *Store) row(ctx context.Context, statement string, into []any, args ...any) error {
 	return again(ctx, func(ctx context.Context) error { return l.pool.QueryRow(ctx, statement, args...).Scan(into...) })
 }
 
-func (l *Ledger) exec(ctx context.Context, statement string, args ...any) error {
+func (l *Store) exec(ctx context.Context, statement string, args ...any) error {
 	return again(ctx, func(ctx context.Context) error {
 		_, err := l.pool.Exec(ctx, statement, args...)
 		return err
