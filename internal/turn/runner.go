@@ -30,7 +30,7 @@ type Observer struct {
 
 // Runner takes turns from where they stand to their end, or to where they wait for something.
 type Runner struct {
-	ledger  *Store
+	store   *Store
 	keeper  *Keeper
 	observe Observer
 	log     zerolog.Logger
