@@ -109,8 +109,6 @@ func notJSON(decoder *json.Decoder) error {
 // fault is what is wrong with one message; field is "" for the whole.
 type fault struct{ field, wrong string }
 
-func (f *fault) Error() string { return f.wrong }
-
 func wrong(field, format string, arguments ...any) *fault {
 	return &fault{field: field, wrong: fmt.Sprintf(format, arguments...)}
 }
