@@ -9,7 +9,6 @@ SET LOCAL lock_timeout = '5s';
 -- judge a conversation by the same numbers.
 CREATE TABLE projects (
     name                 text PRIMARY KEY CHECK (name ~ '^[a-z][a-z0-9_]{0,39}$'),
-    active               boolean NOT NULL DEFAULT true,
     country              text NOT NULL DEFAULT '',
     debounce             interval NOT NULL,
     max_wait             interval NOT NULL,

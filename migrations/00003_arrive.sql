@@ -56,7 +56,7 @@ BEGIN
         p_takeover_messages, p_fallback_text, p_fallback_takeover
     )
     ON CONFLICT (name) DO UPDATE SET
-        active = true, country = excluded.country, debounce = excluded.debounce, max_wait = excluded.max_wait,
+        country = excluded.country, debounce = excluded.debounce, max_wait = excluded.max_wait,
         max_messages = excluded.max_messages, joiner = excluded.joiner, during_turn = excluded.during_turn,
         supersede_limit = excluded.supersede_limit, on_dead = excluded.on_dead,
         takeover_on_human = excluded.takeover_on_human, takeover_for = excluded.takeover_for,

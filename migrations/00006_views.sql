@@ -14,7 +14,6 @@ WHERE r.status = 'queued'
 CREATE VIEW fila_overview AS
 SELECT
     p.name AS project,
-    p.active,
     coalesce(q.waiting, 0) AS waiting,
     coalesce(q.conversations, 0) AS waiting_conversations,
     round(extract(epoch FROM clock_timestamp() - q.oldest)::numeric, 3)::double precision AS oldest_wait_seconds,

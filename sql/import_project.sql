@@ -1,2 +1,2 @@
--- Whether a project takes messages; no row where it is unknown.
-SELECT active FROM projects WHERE name = $1;
+-- Whether the project is known; no row where it is not.
+SELECT true FROM projects WHERE name = $1;
