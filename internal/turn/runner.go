@@ -392,7 +392,7 @@ func (r *run) ended(verdict string) {
 		_, _ = stored(r, func(ctx context.Context) (struct{}, error) { return struct{}{}, r.store.hungUp(ctx, w.ID) })
 		return
 	}
-	if verdict != "held" {
+	if verdict != Held {
 		r.observe.Ended(w.Project, verdict)
 	}
 	r.log.Info().Str("project", w.Project).Int64("turn", w.ID).Str("state", verdict).Int("messages", w.Count).

@@ -121,6 +121,9 @@ type Drained struct {
 	Work Work
 }
 
+// Held is the verdict on a reply that is kept and not sent yet.
+const Held = "held"
+
 // Verdicts of a drain.
 const (
 	Begun     = "drained"    // a turn has begun
