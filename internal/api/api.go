@@ -44,7 +44,9 @@ func New(o Options) *API {
 func (a *API) Mount(e *echo.Echo) {
 	project, admin := a.options.Guard.Project, a.options.Guard.AdminOfProject
 	const root = "/v1/projects/:project"
-	read := func(path string, h echo.HandlerFunc) { e.Match([]string{http.MethodGet, http.MethodHead}, root+path, h, project) }
+	read := func(path string, h echo.HandlerFunc) {
+		e.Match([]string{http.MethodGet, http.MethodHead}, root+path, h, project)
+	}
 	act := func(path string, h echo.HandlerFunc) { e.POST(root+path, h, project) }
 
 	read("/conversations/:phone", a.conversation)

@@ -1,0 +1,111 @@
+package metrics
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/singleflight"
+
+	"fila/internal/postgres"
+	statement "fila/sql"
+)
+
+// scrapeTimeout bounds what a scrape waits for the database.
+const scrapeTimeout = 2 * time.Second
+
+var stateStatement = statement.Named("project_state")
+
+var (
+	waitingMessages = prometheus.NewDesc("fila_waiting_messages", "Messages that wait for a turn.", []string{"project"}, nil)
+	oldestWaiting   = prometheus.NewDesc("fila_oldest_waiting_seconds", "Age of the oldest message that waits, 0 if none does.", []string{"project"}, nil)
+	activeTurns     = prometheus.NewDesc("fila_active_turns", "Turns that are not at their end.", []string{"project", "state"}, nil)
+	deadTurns       = prometheus.NewDesc("fila_dead_turns", "Dead letters that nobody has settled.", []string{"project"}, nil)
+	lostMessages    = prometheus.NewDesc("fila_lost_messages", "Accepted messages that are in no fate; always 0.", []string{"project"}, nil)
+)
+
+// state shows what only the database knows, read when somebody asks.
+type state struct {
+	pool   *postgres.Pool
+	flight singleflight.Group
+	lost   lost
+	errors prometheus.Counter
+}
+
+func newState(pool *postgres.Pool) *state {
+	return &state{pool: pool, lost: newLost(), errors: prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "fila_scrape_errors_total", Help: "Scrapes that went without what the database knows.",
+	})}
+}
+
+// Describe implements prometheus.Collector.
+func (s *state) Describe(descriptions chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{waitingMessages, oldestWaiting, activeTurns, deadTurns, lostMessages} {
+		descriptions <- d
+	}
+	s.errors.Describe(descriptions)
+}
+
+// Collect implements prometheus.Collector. A database that does not answer leaves its metrics out, so that nobody mistakes the
+// past for the present.
+func (s *state) Collect(metrics chan<- prometheus.Metric) {
+	// However many ask at once, the database is asked once.
+	read, err, _ := s.flight.Do("", func() (any, error) { return s.read() })
+	if err != nil {
+		s.errors.Inc()
+	} else {
+		for _, p := range read.([]projectState) {
+			p.collect(metrics)
+		}
+	}
+	s.errors.Collect(metrics)
+}
+
+// read returns a row a project.
+func (s *state) read() ([]projectState, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
+	defer cancel()
+	rows, err := s.pool.Query(ctx, stateStatement)
+	if err != nil {
+		return nil, fmt.Errorf("read state: %w", err)
+	}
+	projects, err := pgx.CollectRows(rows, pgx.RowToStructByPos[projectState])
+	if err != nil {
+		return nil, fmt.Errorf("read state: %w", err)
+	}
+	lost, err := s.lost.count(ctx, s.pool)
+	if err != nil {
+		return nil, err
+	}
+	for i := range projects {
+		projects[i].Lost = lost[projects[i].Project]
+	}
+	return projects, nil
+}
+
+// projectState is a row of project_state.sql, and what is lost.
+type projectState struct {
+	Project                                    string
+	Waiting                                    int64
+	Oldest                                     float64
+	Running, Retrying, Replied, Sending, Doubt int64
+	Dead                                       int64
+	Lost                                       int `db:"-"`
+}
+
+func (p projectState) collect(metrics chan<- prometheus.Metric) {
+	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
+		metrics <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, append([]string{p.Project}, labels...)...)
+	}
+	gauge(waitingMessages, float64(p.Waiting))
+	gauge(oldestWaiting, p.Oldest)
+	gauge(activeTurns, float64(p.Running), "running")
+	gauge(activeTurns, float64(p.Retrying), "retrying")
+	gauge(activeTurns, float64(p.Replied), "replied")
+	gauge(activeTurns, float64(p.Sending), "sending")
+	gauge(activeTurns, float64(p.Doubt), "unknown")
+	gauge(deadTurns, float64(p.Dead))
+	gauge(lostMessages, float64(p.Lost))
+}
