@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"fila/internal/conversation"
+	"fila/internal/ledger"
+	"fila/internal/postgres"
+)
+
+func newDead(c *cli) *cobra.Command {
+	return group("dead", "Dead letters: turns that failed for good", newDeadList(c), newDeadShow(c), newDeadRedrive(c), newDeadDiscard(c))
+}
+
+func newDeadList(c *cli) *cobra.Command {
+	f := ledger.Filter{State: "dead"}
+	cmd := c.withJSON(&cobra.Command{
+		Use: "list", Short: "List dead turns, newest first", Args: exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.listTurns(cmd, f, "No dead turns.") },
+	})
+	filterFlags(cmd, &f)
+	return cmd
+}
+
+func newDeadShow(c *cli) *cobra.Command {
+	return c.withJSON(&cobra.Command{
+		Use: "show ID", Short: "Show why a turn died", Args: exactly("ID"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := turnID(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			return c.connected(cmd, func(ctx context.Context, pool *postgres.Pool) error { return c.showDead(ctx, pool, id) })
+		},
+	})
+}
+
+func (c *cli) showDead(ctx context.Context, pool *postgres.Pool, id int64) error {
+	turn, err := readTurn(ctx, pool, id)
+	switch {
+	case err != nil:
+		return err
+	case turn.State != "dead":
+		return fmt.Errorf("turn %d is %s, not dead: fila turns show %d shows it", id, turn.State, id)
+	}
+	return c.print(turn, func(w io.Writer) { writeTurn(w, c.palette(), turn) })
+}
+
+// verdict is who decides about dead turns, why, and which.
+type verdict struct {
+	by, reason string
+	force      bool
+	ids        []int64
+}
+
+func (v *verdict) flags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&v.by, "by", "", "`name` of who decides (required)")
+	cmd.Flags().StringVar(&v.reason, "reason", "", "`why`, for the audit (required)")
+}
+
+// turns reads the ids; each counts once.
+func (v *verdict) turns(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return usagef(cmd, "ID is missing")
+	}
+	known := map[int64]bool{}
+	for _, text := range args {
+		id, err := turnID(cmd, text)
+		if err != nil {
+			return err
+		}
+		if !known[id] {
+			known[id] = true
+			v.ids = append(v.ids, id)
+		}
+	}
+	return nil
+}
+
+func newDeadRedrive(c *cli) *cobra.Command {
+	var v verdict
+	var dryRun bool
+	cmd := c.withJSON(&cobra.Command{
+		Use: "redrive ID...", Short: "Begin dead turns again: the same turn under the same key", Args: v.turns,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if dryRun {
+				return c.connected(cmd, func(ctx context.Context, pool *postgres.Pool) error { return c.previewRedrive(ctx, pool, v) })
+			}
+			if err := required(cmd, "by", "reason"); err != nil {
+				return err
+			}
+			return c.settle(cmd, v, "redriven", func(ctx context.Context, store *conversation.Store, id int64) error {
+				_, err := store.Redrive(ctx, "", id, v.by, v.reason, v.force)
+				return err
+			})
+		},
+	})
+	v.flags(cmd)
+	cmd.Flags().BoolVar(&v.force, "force", false, "also when a later turn of the conversation was answered already")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "change nothing; say what would happen to whom")
+	return cmd
+}
+
+func newDeadDiscard(c *cli) *cobra.Command {
+	var v verdict
+	cmd := c.withJSON(&cobra.Command{
+		Use: "discard ID...", Short: "Close turns that are not worth an answer any more", Args: v.turns,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := required(cmd, "by", "reason"); err != nil {
+				return err
+			}
+			return c.settle(cmd, v, "discarded", func(ctx context.Context, store *conversation.Store, id int64) error {
+				_, err := store.Discard(ctx, "", id, v.by, v.reason)
+				return err
+			})
+		},
+	})
+	v.flags(cmd)
+	return cmd
+}
+
+// settle does the same to each turn in a transaction of its own, and fails if one of them failed.
+func (c *cli) settle(cmd *cobra.Command, v verdict, done string, act func(context.Context, *conversation.Store, int64) error) error {
+	return c.connected(cmd, func(ctx context.Context, pool *postgres.Pool) error {
+		store := conversation.NewStore(pool)
+		var failed failures
+		settled := []string{}
+		for _, id := range v.ids {
+			if err := act(ctx, store, id); err != nil {
+				failed = append(failed, fmt.Errorf("turn %d was not %s: %s", id, done, sentence(err)))
+				continue
+			}
+			settled = append(settled, fmt.Sprint(id))
+		}
+		err := c.print(map[string][]string{done: settled}, func(w io.Writer) {
+			for _, id := range settled {
+				fmt.Fprintf(w, "turn %s %s\n", id, done)
+			}
+		})
+		if err != nil || failed == nil {
+			return err
+		}
+		return failed
+	})
+}

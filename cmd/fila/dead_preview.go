@@ -1,0 +1,105 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"fila/internal/ledger"
+	"fila/internal/postgres"
+	statement "fila/sql"
+)
+
+// preview is what a redrive would do with one turn.
+type preview struct {
+	ID      string `json:"id"`
+	Project string `json:"project"`
+	Phone   string `json:"phone"`
+	// Would is what would happen, or why it would be refused.
+	Would   string `json:"would"`
+	Refused bool   `json:"refused"`
+	// AgeSeconds is since the patient's first message, DeadSeconds since the turn died.
+	AgeSeconds  *float64 `json:"age_seconds"`
+	DeadSeconds *float64 `json:"dead_seconds"`
+	Messages    int      `json:"messages"`
+}
+
+// previewRedrive does it all in one transaction, by the same rules, and takes it back.
+func (c *cli) previewRedrive(ctx context.Context, pool *postgres.Pool, v verdict) error {
+	tx, err := pool.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+	now, err := value[time.Time](ctx, tx, "clock")
+	if err != nil {
+		return fmt.Errorf("read the database's clock: %w", err)
+	}
+	all := []preview{}
+	for _, id := range v.ids {
+		one, err := previewOne(ctx, tx, id, v.force, now)
+		if err != nil {
+			return err
+		}
+		all = append(all, one)
+	}
+	return c.print(map[string][]preview{"would_redrive": all}, func(w io.Writer) {
+		t := newTable(c.palette(), right("ID"), left("PROJECT"), left("PHONE"), right("AGE"), right("DEAD FOR"), right("MESSAGES"), left("WOULD"))
+		for _, p := range all {
+			t.row(p.ID, p.Project, p.Phone, seconds(p.AgeSeconds), seconds(p.DeadSeconds), fmt.Sprint(p.Messages), p.Would)
+		}
+		t.write(w, "")
+		fmt.Fprintln(w, "Nothing was changed.")
+	})
+}
+
+func previewOne(ctx context.Context, tx pgx.Tx, id int64, force bool, now time.Time) (preview, error) {
+	p := preview{ID: fmt.Sprint(id), Project: "-", Phone: "-"}
+	turn, err := ledger.New(tx).Turn(ctx, "", id)
+	if err != nil && !errors.Is(err, ledger.ErrNotFound) {
+		return p, err
+	}
+	if err == nil {
+		p.Project, p.Phone, p.Messages = turn.Project, turn.Phone, len(turn.Messages)
+		p.AgeSeconds, p.DeadSeconds = since(&turn.FirstAt, now), since(turn.FinishedAt, now)
+	}
+	p.Would = course(turn)
+	// A refusal ends its transaction: so each has one within ours.
+	err = pgx.BeginFunc(ctx, tx, func(nested pgx.Tx) error {
+		_, err := nested.Exec(ctx, statement.Named("action_redrive"), nil, id, "preview", "preview", force)
+		return err
+	})
+	if refusal := postgres.Refusal(err); refusal != "" {
+		p.Would, p.Refused, err = "be refused: "+refusal, true, nil
+	}
+	return p, err
+}
+
+// course is how a redriven turn goes on.
+func course(t ledger.Turn) string {
+	sent, parts := 0, 0
+	for _, part := range t.Parts {
+		if part.Part > 0 {
+			parts++
+		}
+		if part.Part > 0 && part.State == "sent" {
+			sent++
+		}
+	}
+	if parts == 0 {
+		return "ask the agent again"
+	}
+	return fmt.Sprintf("send part %d of %d and what follows; the agent is not asked", min(sent+1, parts), parts)
+}
+
+func since(at *time.Time, now time.Time) *float64 {
+	if at == nil {
+		return nil
+	}
+	s := now.Sub(*at).Seconds()
+	return &s
+}

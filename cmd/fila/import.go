@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/spf13/cobra"
+
+	"fila/internal/postgres"
+	statement "fila/sql"
+)
+
+// importBatch is how many rows move in one transaction.
+const importBatch = 1000
+
+func newImport(c *cli) *cobra.Command {
+	var project, table string
+	cmd := c.withJSON(&cobra.Command{
+		Use: "import", Short: "Move the rows of an older queue table into the queue", Args: exactly(),
+		Long: "Moves the rows of an older queue table (id, id_mensagem, telefone, mensagem, timestamp) into the queue, in their order and\n" +
+			"without losing or doubling one, also while the old writer still inserts; run it again after the old writer has stopped.",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := required(cmd, "project", "table"); err != nil {
+				return err
+			}
+			name, err := identifier(cmd, table)
+			if err != nil {
+				return err
+			}
+			return c.connected(cmd, func(ctx context.Context, pool *postgres.Pool) error {
+				return c.importTable(ctx, pool, project, name)
+			})
+		},
+	})
+	cmd.Flags().StringVar(&project, "project", "", "`project` that the messages belong to (required)")
+	cmd.Flags().StringVar(&table, "table", "", "`name` of the older table, with its schema if need be (required)")
+	return cmd
+}
+
+// identifier reads TABLE or SCHEMA.TABLE.
+func identifier(cmd *cobra.Command, text string) (pgx.Identifier, error) {
+	name := pgx.Identifier(strings.Split(text, "."))
+	if len(name) > 2 || slices.Contains(name, "") || strings.Contains(text, "\x00") {
+		return nil, usagef(cmd, "--table %q is not TABLE or SCHEMA.TABLE", text)
+	}
+	return name, nil
+}
+
+func (c *cli) importTable(ctx context.Context, pool *postgres.Pool, project string, name pgx.Identifier) error {
+	if err := importable(ctx, pool, project, name); err != nil {
+		return err
+	}
+	bar, err := c.importProgress(ctx, pool, name)
+	if err != nil {
+		return err
+	}
+	moved := 0
+	for {
+		n, err := moveBatch(ctx, pool, project, name, importBatch)
+		if err != nil {
+			bar.end()
+			return fmt.Errorf("import after %d rows: %w", moved, err)
+		}
+		moved += n
+		bar.show(moved)
+		if n < importBatch {
+			break
+		}
+	}
+	bar.end()
+	told := struct {
+		Project string `json:"project"`
+		Table   string `json:"table"`
+		Moved   int    `json:"moved"`
+	}{project, strings.Join(name, "."), moved}
+	return c.print(told, func(w io.Writer) {
+		fmt.Fprintf(w, "%s moved from %s to %s.\n", counted(moved, "row", "rows"), told.Table, project)
+	})
+}
+
+// moveBatch moves the oldest rows in one transaction, and says how many.
+func moveBatch(ctx context.Context, pool *postgres.Pool, project string, name pgx.Identifier, limit int) (int, error) {
+	moved := 0
+	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		// In a statement before: the next one's snapshot has to be later than the lock.
+		if _, err := tx.Exec(ctx, statement.Named("import_lock"), name.Sanitize()); err != nil {
+			return err
+		}
+		tag, err := tx.Exec(ctx, of(name, "import_move"), project, limit)
+		moved = int(tag.RowsAffected())
+		return err
+	})
+	return moved, err
+}
+
+// of names the table in a statement, where a parameter cannot.
+func of(name pgx.Identifier, file string) string {
+	return strings.ReplaceAll(statement.Named(file), `"{table}"`, name.Sanitize())
+}
+
+// importable says why a table cannot be moved into a project.
+func importable(ctx context.Context, pool *postgres.Pool, project string, name pgx.Identifier) error {
+	active, err := value[bool](ctx, pool, "import_project", project)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return fmt.Errorf("project %q is not known here: put it into the configuration and start fila serve once", project)
+	case err != nil:
+		return fmt.Errorf("look for the project: %w", err)
+	case !active:
+		return fmt.Errorf("project %q has left the configuration: put it back before anything is imported into it", project)
+	}
+	var found shape
+	err = pool.QueryRow(ctx, statement.Named("import_inspect"), name.Sanitize()).Scan(&found.kind, &found.ours, &found.columns, &found.categories)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return fmt.Errorf("table %s is not in this database: check its name and schema", name.Sanitize())
+	}
+	if err != nil {
+		return fmt.Errorf("look at the table: %w", err)
+	}
+	if fault := found.fault(); fault != "" {
+		return fmt.Errorf("table %s %s", name.Sanitize(), fault)
+	}
+	return nil
+}
+
+// shape is what is known of a table: its kind as pg_class has it, and its columns with the category of their type.
+type shape struct {
+	kind       string
+	ours       bool
+	columns    []string
+	categories []string
+}
+
+// importColumns are those of an older queue with the categories that their types may have.
+var importColumns = []struct{ name, categories, wanted string }{
+	{"id", "N", "a number"},
+	{"id_mensagem", "SN", "a text"},
+	{"telefone", "SN", "a text"},
+	{"mensagem", "S", "a text"},
+	{"timestamp", "D", "a moment (timestamptz)"},
+}
+
+// fault says what is wrong with the table, "" when nothing is.
+func (s shape) fault() string {
+	switch {
+	case s.ours:
+		return "is the queue itself: name the older table"
+	case s.kind != "r" && s.kind != "p":
+		return "is not a table: name the one that holds the rows"
+	}
+	for _, c := range importColumns {
+		place := slices.Index(s.columns, c.name)
+		switch {
+		case place < 0:
+			return fmt.Sprintf("has no column %s: an older queue has id, id_mensagem, telefone, mensagem and timestamp", c.name)
+		case !strings.Contains(c.categories, s.categories[place]):
+			return fmt.Sprintf("has a column %s of another type: it must be %s", c.name, c.wanted)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,31 @@
+// Fila is the service and its command line in one program; `fila --help` lists the commands.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// The second signal ends the process at once.
+	context.AfterFunc(ctx, stop)
+	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.LookupEnv))
+}
+
+// run runs one command and returns the exit code of the process: 0 done, 1 failed, 2 bad usage or configuration.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, env func(string) (string, bool)) int {
+	c := &cli{stdin: stdin, stdout: stdout, stderr: stderr, env: env}
+	root := newRoot(c)
+	// Never nil: cobra would take the arguments of the process.
+	root.SetArgs(append([]string{}, args...))
+	err := root.ExecuteContext(ctx)
+	for _, line := range lines(err) {
+		fmt.Fprintln(stderr, line)
+	}
+	return exitCode(err)
+}

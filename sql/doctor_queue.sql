@@ -1,0 +1,12 @@
+-- What the checkup needs to know of the work: turns whose instance went away over a minute ago and that nobody took over, rows
+-- of other programs that nobody took up for a minute, messages in no fate, turns that wait for a person, dead ones.
+SELECT
+    (
+        SELECT count(*) FROM turns t
+        JOIN conversations c ON c.project = t.project AND c.phone = t.phone
+        WHERE t.open AND c.mode <> 'suspended' AND t.lease_until < clock_timestamp() - interval '1 minute'
+    ),
+    (SELECT count(*) FROM fila_mensagens q WHERE NOT q.registered AND q.timestamp < clock_timestamp() - interval '1 minute'),
+    (SELECT count(*) FROM fila_lost),
+    (SELECT count(*) FROM turns t WHERE t.open AND t.state = 'unknown' AND t.next_attempt_at IS NULL),
+    (SELECT count(*) FROM turns t WHERE t.dead);
