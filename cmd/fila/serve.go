@@ -25,12 +25,12 @@ func newServe(c *cli) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			log := newLogger(c.stderr, settings.LogLevel, c.plain())
+			log := newLogger(c.stderr, settings.LogLevel, c.variable("NO_COLOR") != "")
 			warn(log, settings)
 			hangup := make(chan os.Signal, 1)
 			signal.Notify(hangup, syscall.SIGHUP)
 			defer signal.Stop(hangup)
-			return serve(cmd.Context(), service{
+			return serve(cmd.Context(), &service{
 				settings: settings, load: c.usable, hangup: hangup, migrate: !noMigrate, log: log,
 			})
 		},
@@ -59,7 +59,7 @@ func warn(log zerolog.Logger, settings *config.Config) {
 
 // newLogger writes lines for people on a terminal, and JSON everywhere else.
 func newLogger(out io.Writer, level string, plain bool) zerolog.Logger {
-	if file, ok := out.(*os.File); ok && isTerminal(file) {
+	if isTerminal(out) {
 		out = zerolog.ConsoleWriter{Out: out, TimeFormat: "15:04:05.000", NoColor: plain}
 	}
 	parsed, err := zerolog.ParseLevel(level)
@@ -70,7 +70,7 @@ func newLogger(out io.Writer, level string, plain bool) zerolog.Logger {
 }
 
 // serve runs the service until ctx ends and everything is brought to rest.
-func serve(ctx context.Context, s service) error {
+func serve(ctx context.Context, s *service) error {
 	if err := s.open(ctx); err != nil {
 		return err
 	}
