@@ -36,10 +36,10 @@ type Metrics struct {
 
 // Options of the metrics.
 type Options struct {
-	// Database is asked, at each scrape, what it alone knows.
-	Database *postgres.Pool
+	// Pool reads, at each scrape, what only the database knows.
+	Pool *postgres.Pool
 	// Pools are shown by their names.
-	Pools map[string]Pool
+	Pools map[string]*postgres.Pool
 }
 
 // New makes the metrics of a process, with a registry of their own.
@@ -52,7 +52,7 @@ func New(o Options) *Metrics {
 		acks:     histogram("fila_ack_seconds", "From the request of a message to its commit.", "project"),
 		agent:    histogram("fila_agent_seconds", "Calls of the agent by outcome.", "project", "outcome"),
 		delivery: histogram("fila_delivery_seconds", "Calls of the delivery by outcome.", "project", "outcome"),
-		state:    newState(o.Database),
+		state:    newState(o.Pool),
 	}
 	m.registry.MustRegister(
 		m.messages, m.turns, m.lateness, m.acks, m.agent, m.delivery, m.state, pools(o.Pools),

@@ -1,12 +1,10 @@
 package metrics
 
 import (
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
-)
 
-// Pool is a pool of connections that counts what it does.
-type Pool interface{ Stat() *pgxpool.Stat }
+	"fila/internal/postgres"
+)
 
 var (
 	poolConnections = prometheus.NewDesc("fila_pool_connections", "Connections of a pool by what they do.", []string{"pool", "state"}, nil)
@@ -17,7 +15,7 @@ var (
 )
 
 // pools shows the pools' own statistics.
-type pools map[string]Pool
+type pools map[string]*postgres.Pool
 
 // Describe implements prometheus.Collector.
 func (p pools) Describe(descriptions chan<- *prometheus.Desc) {
