@@ -109,7 +109,8 @@ BEGIN
                     (b.full_at, 'count', 4, b.full_at IS NOT NULL)
             ) AS v (at, by, rank, applies)
             WHERE v.applies
-            ORDER BY v.at, v.rank
+            -- Who asked for it now is named, although the window may have been over before.
+            ORDER BY v.rank <> 1, v.at, v.rank
             LIMIT 1
         ) due ON true
         WHERE c.project = p_project AND c.phone = ANY (locked)

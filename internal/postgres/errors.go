@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"strings"
 
@@ -37,8 +38,8 @@ func Classify(err error) Class {
 		return Again
 	case strings.HasPrefix(e.Code, "FI"):
 		return Refused
-	// Connection and resource trouble, a server that starts, stops or only reads, a statement that took too long.
-	case has(e.Code, "08", "53", "57", "58", "25006", "XX", "3D", "28"):
+	// Connection and resource trouble, a server that starts, stops or only reads, a statement or a session that took too long.
+	case has(e.Code, "08", "53", "57", "58", "25006", "25P03", "25P04", "XX", "3D", "28"):
 		return Away
 	case has(e.Code, "22", "23", "54"):
 		return Invalid
@@ -47,6 +48,19 @@ func Classify(err error) Class {
 		return Away
 	}
 	return Broken
+}
+
+// Lost tells whether the connection broke, as against a database that answered. What was sent may have been carried out,
+// unless nothing of it left: unsent says that.
+func Lost(err error) (lost, unsent bool) {
+	code := Code(err)
+	if code != "" {
+		return has(code, "57P0", "08"), false
+	}
+	if classifyTransport(err) != Away || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return false, false
+	}
+	return true, pgconn.SafeToRetry(err)
 }
 
 func classifyTransport(err error) Class {
@@ -116,6 +130,7 @@ func Safe(err error) string {
 func scrubbed(err error) string {
 	var connect *pgconn.ConnectError
 	var network *net.OpError
+	var scan pgx.ScanArgError
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return "no answer of the database in time"
@@ -127,6 +142,11 @@ func scrubbed(err error) string {
 		return "database connection failed"
 	case Classify(err) == Away:
 		return "database connection lost"
+	// The driver quotes the value that it could not translate.
+	case errors.As(err, &scan):
+		return fmt.Sprintf("column %d of an answer of the database is not of the expected type", scan.ColumnIndex)
+	case strings.Contains(err.Error(), "unable to encode"), strings.Contains(err.Error(), "failed to encode"):
+		return "a value is not of the type that the database expects"
 	}
 	return err.Error()
 }

@@ -46,9 +46,7 @@ func Open(o Options) (*Pool, error) {
 	}
 	config.MaxConns = o.MaxConns
 	config.MaxConnIdleTime = 5 * time.Minute
-	// Checks nothing on its own: an idle service sends nothing but its sweep.
 	config.HealthCheckPeriod = time.Minute
-	config.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false }
 	config.ConnConfig.OnPgError = closeOnDemotion
 	pool, err := pgxpool.NewWithConfig(context.Background(), config)
 	if err != nil {

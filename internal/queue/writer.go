@@ -24,6 +24,9 @@ const (
 	lockTimeout = 300 * time.Millisecond
 	// The client's own limit lies behind the server's, so that the server decides.
 	callTimeout = statementTimeout + time.Second
+	// A connection that broke is replaced this often before the callers are sent away.
+	reconnects     = 2
+	reconnectPause = 50 * time.Millisecond
 )
 
 // writer makes one commit after another. While one is in flight the next one gathers: an idle service adds no wait, a busy
@@ -87,6 +90,10 @@ func (w *writer) write(ctx context.Context, batch []*request) {
 			return
 		}
 		switch class := postgres.Classify(err); {
+		case attempt <= reconnects && repeatable(batch, err):
+			// Whatever broke this connection has most likely broken the others of the pool too.
+			w.options.Pool.Reset()
+			pause(ctx, time.Duration(attempt)*reconnectPause)
 		case class == postgres.Away:
 			w.options.Log.Warn().Str("error", postgres.Safe(err)).Int("requests", len(batch)).Msg("messages not stored")
 			refuse(batch, ErrUnavailable)
@@ -96,12 +103,38 @@ func (w *writer) write(ctx context.Context, batch []*request) {
 			w.write(ctx, batch[len(batch)/2:])
 			return
 		case class == postgres.Again:
-			time.Sleep(time.Duration(attempt) * time.Duration(rand.Int64N(int64(5*time.Millisecond))))
+			pause(ctx, time.Duration(attempt)*time.Duration(rand.Int64N(int64(5*time.Millisecond))))
 		default:
 			w.options.Log.Error().Str("error", postgres.Safe(err)).Msg("request refused by the database")
 			refuse(batch, &InvalidError{Code: postgres.Code(err)})
 			return
 		}
+	}
+}
+
+// repeatable tells whether the batch may be sent again over another connection. Where the commit may have happened, only ids
+// tell a repetition from a second message.
+func repeatable(batch []*request, err error) bool {
+	lost, unsent := postgres.Lost(err)
+	if !lost || unsent {
+		return lost
+	}
+	for _, r := range batch {
+		for i := range r.messages {
+			if r.messages[i].ID == "" {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
 	}
 }
 
