@@ -1,2 +1,2 @@
--- Whether the project is known; no row where it is not.
+-- Whether a project was ever served from this database; no row where not.
 SELECT true FROM projects WHERE name = $1;

@@ -157,7 +157,9 @@ func newConversationShow(c *cli) *cobra.Command {
 	return c.withJSON(&cobra.Command{
 		Use: "show PROJECT PHONE", Short: "Show who has the floor, what waits, and the last turns", Args: exactly("PROJECT", "PHONE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.connected(cmd, func(ctx context.Context, pool *postgres.Pool) error { return c.showConversation(ctx, pool, args[0], args[1]) })
+			return c.connected(cmd, func(ctx context.Context, pool *postgres.Pool) error {
+				return c.showConversation(ctx, pool, args[0], args[1])
+			})
 		},
 	})
 }

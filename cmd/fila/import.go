@@ -105,14 +105,12 @@ func of(name pgx.Identifier, file string) string {
 
 // importable says why a table cannot be moved into a project.
 func importable(ctx context.Context, pool *postgres.Pool, project string, name pgx.Identifier) error {
-	active, err := value[bool](ctx, pool, "import_project", project)
+	_, err := value[bool](ctx, pool, "import_project", project)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return fmt.Errorf("project %q is not known here: put it into the configuration and start fila serve once", project)
 	case err != nil:
 		return fmt.Errorf("look for the project: %w", err)
-	case !active:
-		return fmt.Errorf("project %q has left the configuration: put it back before anything is imported into it", project)
 	}
 	var found shape
 	err = pool.QueryRow(ctx, statement.Named("import_inspect"), name.Sanitize()).Scan(&found.kind, &found.ours, &found.columns, &found.categories)

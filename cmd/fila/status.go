@@ -27,20 +27,12 @@ func (c *cli) status(ctx context.Context, pool *postgres.Pool) error {
 		t := newTable(c.palette(), left("PROJECT"), right("WAITING"), right("OLDEST"), right("ACTIVE"), right("RETRYING"), right("UNKNOWN"),
 			right("HUMAN"), right("SUSPENDED"), right("DEAD"), right("LATE P99"))
 		for _, p := range projects {
-			t.row(projectName(p), fmt.Sprint(p.Waiting), seconds(p.OldestWaitSeconds), fmt.Sprint(p.ActiveTurns), fmt.Sprint(p.Retrying),
+			t.row(p.Project, fmt.Sprint(p.Waiting), seconds(p.OldestWaitSeconds), fmt.Sprint(p.ActiveTurns), fmt.Sprint(p.Retrying),
 				t.alarm(yellow, fmt.Sprint(p.Unknown)), fmt.Sprint(p.Human), fmt.Sprint(p.Suspended), t.alarm(red, fmt.Sprint(p.Dead)),
 				milliseconds(p.LatenessP99Seconds))
 		}
 		t.write(w, "No project was ever served from this database.")
 	})
-}
-
-// projectName marks a project that has left the configuration.
-func projectName(p ledger.Overview) string {
-	if p.Active {
-		return p.Project
-	}
-	return p.Project + " (closed)"
 }
 
 // milliseconds is a lateness: small when all is well.

@@ -87,8 +87,6 @@ type Conversation struct {
 // Overview is one project's row of the handover.
 type Overview struct {
 	Project string `json:"project"`
-	// Active is false once the project has left the configuration.
-	Active bool `json:"active"`
 	// Waiting counts messages, WaitingConversations those who wrote them.
 	Waiting              int64    `json:"waiting"`
 	WaitingConversations int64    `json:"waiting_conversations"`

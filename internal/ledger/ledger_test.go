@@ -79,7 +79,7 @@ func TestTurn(t *testing.T) {
 	c := setup(t)
 	c.push("clinic", phone, "oi", "tudo bem?")
 	id := c.drain("clinic", phone)
-	c.exec(`SELECT fila_reply('clinic', $1, 1, 'Temos 14h', ARRAY['Temos', '14h'], false, 'instance-1', 30)`, id)
+	c.exec(`SELECT fila_reply('clinic', $1, 1, 'Temos 14h', ARRAY['Temos', '14h'], false, true, 'instance-1', 30)`, id)
 	c.exec(`SELECT fila_sent($1, 1, 1, 'out-1', true)`, id)
 
 	got, err := c.Turn(c.Context(), "clinic", id)
@@ -296,7 +296,7 @@ func TestOverview(t *testing.T) {
 	if len(got) != 2 || got[0].Project != "clinic" || got[1].Project != "other" {
 		t.Fatalf("got %+v", got)
 	}
-	if row := got[0]; !row.Active || row.Waiting != 1 || row.Dead != 1 || row.OldestWaitSeconds == nil || row.LatenessP99Seconds == nil {
+	if row := got[0]; row.Waiting != 1 || row.Dead != 1 || row.OldestWaitSeconds == nil || row.LatenessP99Seconds == nil {
 		t.Errorf("clinic: %+v", row)
 	}
 	if row := got[1]; row.Waiting != 0 || row.OldestWaitSeconds != nil || row.LatenessP99Seconds != nil {
