@@ -12,7 +12,10 @@ import (
 	"github.com/pressly/goose/v3/lock"
 
 	"fila/migrations"
+	statement "fila/sql"
 )
+
+var listStatement = statement.Named("migration_list")
 
 // Migration is one step of the schema's history.
 type Migration struct {
@@ -25,11 +28,11 @@ type Migration struct {
 // Migrate brings the schema up to date and says how many steps that took. Several processes may race: one applies, the others
 // wait for it. The lock is a row with a lease, so that it works through a pooler too.
 func Migrate(ctx context.Context, url string) (int, error) {
-	provider, closeDB, err := open(url)
+	provider, db, err := open(url)
 	if err != nil {
 		return 0, err
 	}
-	defer closeDB()
+	defer closeQuietly(db)
 	done, err := provider.Up(ctx)
 	if err != nil {
 		return len(done), fmt.Errorf("migrate: %w", err)
@@ -51,25 +54,48 @@ func Pending(ctx context.Context, url string) (bool, error) {
 	return false, nil
 }
 
-// Migrations lists the schema's history and what of it is applied.
+// Migrations lists the schema's history and what of it is applied. It only reads, so that a standby can be asked too.
 func Migrations(ctx context.Context, url string) ([]Migration, error) {
-	provider, closeDB, err := open(url)
+	provider, db, err := open(url)
 	if err != nil {
 		return nil, err
 	}
-	defer closeDB()
-	status, err := provider.Status(ctx)
+	defer closeQuietly(db)
+	applied, err := appliedAt(ctx, db)
 	if err != nil {
 		return nil, fmt.Errorf("migration status: %w", err)
 	}
-	list := make([]Migration, len(status))
-	for i, s := range status {
-		list[i] = Migration{Version: s.Source.Version, Name: s.Source.Path, Applied: s.State == goose.StateApplied, At: s.AppliedAt}
+	sources := provider.ListSources()
+	list := make([]Migration, len(sources))
+	for i, s := range sources {
+		at, done := applied[s.Version]
+		list[i] = Migration{Version: s.Version, Name: s.Path, Applied: done, At: at}
 	}
 	return list, nil
 }
 
-func open(url string) (*goose.Provider, func(), error) {
+// appliedAt reads the history itself: goose's own status first takes the lock, and makes its tables where they are missing.
+func appliedAt(ctx context.Context, db *sql.DB) (map[int64]time.Time, error) {
+	applied := map[int64]time.Time{}
+	rows, err := db.QueryContext(ctx, listStatement)
+	if err != nil && Code(err) == "42P01" {
+		return applied, nil
+	} else if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var version int64
+		var at time.Time
+		if err := rows.Scan(&version, &at); err != nil {
+			return nil, err
+		}
+		applied[version] = at
+	}
+	return applied, rows.Err()
+}
+
+func open(url string) (*goose.Provider, *sql.DB, error) {
 	config, err := pgx.ParseConfig(url)
 	if err != nil {
 		return nil, nil, fmt.Errorf("database URL: not understood; it looks like postgres://user:password@host:5432/database")
@@ -81,7 +107,8 @@ func open(url string) (*goose.Provider, func(), error) {
 	db := stdlib.OpenDB(*config)
 	locker, err := lock.NewPostgresTableLocker(
 		lock.WithTableLeaseDuration(30*time.Second),
-		lock.WithTableLockTimeout(1, 120),
+		// For a minute: longer than the lease of one that died while it migrated.
+		lock.WithTableLockTimeout(250*time.Millisecond, 240),
 	)
 	if err != nil {
 		return nil, nil, fmt.Errorf("migration lock: %w", err)
@@ -90,7 +117,7 @@ func open(url string) (*goose.Provider, func(), error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("migrations: %w", err)
 	}
-	return provider, func() { closeQuietly(db) }, nil
+	return provider, db, nil
 }
 
 // closeQuietly: a pool of database/sql that was only read from has nothing left to lose.
