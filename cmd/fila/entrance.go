@@ -13,6 +13,7 @@ import (
 	"fila/internal/agent"
 	"fila/internal/api"
 	"fila/internal/api/entry"
+	"fila/internal/console"
 	"fila/internal/conversation"
 	"fila/internal/ledger"
 	"fila/internal/metrics"
@@ -47,7 +48,8 @@ func (e *entrance) build(s *service) error {
 		Guard: e.guard, Ledger: reads, Actions: conversation.NewStore(s.running), Replies: callback{s}, Wake: s.scheduler.Wake,
 	})
 
-	mounts := []func(*echo.Echo){messages.Mount, actions.Mount}
+	page := console.New(console.Options{Guard: e.guard, Ledger: reads})
+	mounts := []func(*echo.Echo){messages.Mount, actions.Mount, page.Mount}
 	if s.settings.Demo {
 		mounts = append(mounts, func(e *echo.Echo) { e.POST(demoPath, echo.WrapHandler(agent.Demo())) })
 	}
@@ -156,6 +158,16 @@ func (c *clinics) Project(name string) (webhook.Project, bool) {
 func hasDemoAgent(p *config.Project) bool {
 	u, err := url.Parse(p.Agent.URL)
 	return err == nil && u.Path == demoPath
+}
+
+// elsewhere tells whether the URL names another port than the address that is listened on.
+func elsewhere(agentURL, address string) bool {
+	u, err := url.Parse(agentURL)
+	if err != nil {
+		return false
+	}
+	_, port, err := net.SplitHostPort(address)
+	return err == nil && u.Port() != port
 }
 
 // demoCurl is a first message for the project, to be pasted into a terminal.

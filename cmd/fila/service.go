@@ -4,11 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"os"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/rs/zerolog"
 	"golang.org/x/sync/errgroup"
 
@@ -19,6 +23,7 @@ import (
 	"fila/internal/queue"
 	"fila/internal/schedule"
 	"fila/internal/turn"
+	statement "fila/sql"
 )
 
 const (
@@ -30,11 +35,14 @@ const (
 
 // service is `fila serve`: everything that runs, and how it starts and stops.
 type service struct {
+	load    func() (*config.Config, error)
+	hangup  <-chan os.Signal
+	migrate bool
+	log     zerolog.Logger
+
+	// applying is held while settings become the ones in use: at the start and on SIGHUP.
+	applying sync.Mutex
 	settings *config.Config
-	load     func() (*config.Config, error)
-	hangup   <-chan os.Signal
-	migrate  bool
-	log      zerolog.Logger
 
 	listener  net.Listener
 	cluster   *cluster.Cluster
@@ -181,10 +189,13 @@ func (s *service) watch(ctx context.Context, failed <-chan error) error {
 
 // letTurnsFinish gives running turns their time, then takes them away; what is left then goes to whoever claims it.
 func (s *service) letTurnsFinish(turns <-chan struct{}) {
+	s.applying.Lock()
+	patience := s.settings.Shutdown
+	s.applying.Unlock()
 	select {
 	case <-turns:
 		return
-	case <-time.After(s.settings.Shutdown):
+	case <-time.After(patience):
 	}
 	s.keeper.Shutdown()
 	select {
@@ -222,8 +233,6 @@ func (s *service) prepare(ctx context.Context) bool {
 	for {
 		err := s.prepareOnce(ctx)
 		if err == nil {
-			s.opened.Store(true)
-			s.ready()
 			return true
 		}
 		if reason := postgres.Safe(err); reason != said && ctx.Err() == nil {
@@ -254,7 +263,17 @@ func (s *service) prepareOnce(ctx context.Context) error {
 	} else if pending {
 		return errOldSchema
 	}
-	return s.apply(ctx, s.settings)
+	s.applying.Lock()
+	defer s.applying.Unlock()
+	if err := s.apply(ctx, s.settings); err != nil {
+		return err
+	}
+	if err := s.warnOfOrphans(ctx, s.settings); err != nil {
+		return err
+	}
+	s.opened.Store(true)
+	s.ready()
+	return nil
 }
 
 // apply makes the settings' projects the ones that are served.
@@ -272,6 +291,25 @@ func (s *service) apply(ctx context.Context, settings *config.Config) error {
 	return nil
 }
 
+// warnOfOrphans says what a project still has to answer that is in the database and not in the configuration.
+func (s *service) warnOfOrphans(ctx context.Context, settings *config.Config) error {
+	rows, err := s.running.Query(ctx, statement.Named("project_orphans"), slices.AppendSeq([]string{}, maps.Keys(settings.Projects)))
+	if err != nil {
+		return fmt.Errorf("look for orphans: %w", err)
+	}
+	var project string
+	var waiting, open int64
+	_, err = pgx.ForEachRow(rows, []any{&project, &waiting, &open}, func() error {
+		s.log.Warn().Str("project", project).Int64("messages", waiting).Int64("turns", open).
+			Msg("a project that is not in the configuration has work left; it goes on when the project is back")
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("look for orphans: %w", err)
+	}
+	return nil
+}
+
 // reload replaces the settings whole, or not at all.
 func (s *service) reload(ctx context.Context) {
 	settings, err := s.load()
@@ -282,8 +320,11 @@ func (s *service) reload(ctx context.Context) {
 		return
 	}
 	warn(s.log, settings)
+	s.applying.Lock()
+	defer s.applying.Unlock()
 	s.keepFixed(settings)
 	if !s.opened.Load() {
+		// The start is still waiting for its database, and will take these.
 		s.settings = settings
 		return
 	}
@@ -317,6 +358,9 @@ func (s *service) ready() {
 		return
 	}
 	for _, name := range demoProjects(s.settings) {
+		if elsewhere(s.settings.Projects[name].Agent.URL, address) {
+			s.log.Warn().Str("project", name).Str("key", "agent.url").Msg("the demo agent answers on the port of listen, and agent.url names another one")
+		}
 		s.log.Info().Str("project", name).Msg("try: " + demoCurl(address, s.settings.Projects[name]))
 	}
 }
