@@ -19,8 +19,6 @@ import (
 // maxTurns is how many turns one page may hold.
 const maxTurns = 1000
 
-var turnStates = []string{"running", "retrying", "replied", "sending", "unknown", "done", "superseded", "discarded", "dead"}
-
 func newTurns(c *cli) *cobra.Command {
 	var f ledger.Filter
 	cmd := c.withJSON(&cobra.Command{
@@ -28,7 +26,7 @@ func newTurns(c *cli) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.listTurns(cmd, f, "No such turns.") },
 	})
 	filterFlags(cmd, &f)
-	cmd.Flags().StringVar(&f.State, "state", "", "only those in this `state`: "+strings.Join(turnStates, ", "))
+	cmd.Flags().StringVar(&f.State, "state", "", "only those in this `state`: "+strings.Join(ledger.States, ", "))
 	cmd.AddCommand(newTurnsShow(c))
 	return cmd
 }
@@ -55,8 +53,8 @@ func filterFlags(cmd *cobra.Command, f *ledger.Filter) {
 
 func checkFilter(cmd *cobra.Command, f ledger.Filter) error {
 	switch {
-	case f.State != "" && !slices.Contains(turnStates, f.State):
-		return usagef(cmd, "--state %q is none of %s", f.State, strings.Join(turnStates, ", "))
+	case f.State != "" && !slices.Contains(ledger.States, f.State):
+		return usagef(cmd, "--state %q is none of %s", f.State, strings.Join(ledger.States, ", "))
 	case f.Limit < 1 || f.Limit > maxTurns:
 		return usagef(cmd, "--limit %d is not between 1 and %d", f.Limit, maxTurns)
 	case f.Before < 0:
@@ -65,19 +63,12 @@ func checkFilter(cmd *cobra.Command, f ledger.Filter) error {
 	return nil
 }
 
-// page is a list of turns as the API answers it.
-type page struct {
-	Turns []ledger.Turn `json:"turns"`
-	// Before asks for the next page; nil on the last.
-	Before *string `json:"before"`
-}
-
 func (c *cli) listTurns(cmd *cobra.Command, f ledger.Filter, empty string) error {
 	if err := checkFilter(cmd, f); err != nil {
 		return err
 	}
 	return c.connected(cmd, func(ctx context.Context, pool *postgres.Pool) error {
-		turns, err := ledger.New(pool).Turns(ctx, f)
+		page, err := ledger.New(pool).Page(ctx, f)
 		if err != nil {
 			return err
 		}
@@ -85,14 +76,10 @@ func (c *cli) listTurns(cmd *cobra.Command, f ledger.Filter, empty string) error
 		if err != nil {
 			return fmt.Errorf("read the database's clock: %w", err)
 		}
-		p := page{Turns: turns}
-		if len(turns) == f.Limit {
-			p.Before = &turns[len(turns)-1].ID
-		}
-		return c.print(p, func(w io.Writer) {
-			turnTable(c.palette(), turns, now).write(w, empty)
-			if p.Before != nil {
-				fmt.Fprintf(w, "There may be older ones: --before %s\n", *p.Before)
+		return c.print(page, func(w io.Writer) {
+			turnTable(c.palette(), page.Turns, now).write(w, empty)
+			if page.Before != nil {
+				fmt.Fprintf(w, "There are older ones: --before %s\n", *page.Before)
 			}
 		})
 	})

@@ -34,6 +34,16 @@ type Turn struct {
 	Instance *string `json:"instance"`
 }
 
+// States are those of a turn, in the order of its life.
+var States = []string{"running", "retrying", "replied", "sending", "unknown", "done", "superseded", "discarded", "dead"}
+
+// Page is a list of turns, newest first.
+type Page struct {
+	Turns []Turn `json:"turns"`
+	// Before is the Filter's for the next page; nil on the last.
+	Before *string `json:"before"`
+}
+
 // Message is one message of a turn, as the agent gets it.
 type Message struct {
 	ID   *string `json:"id"`

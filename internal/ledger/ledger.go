@@ -3,6 +3,7 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,11 +53,19 @@ const DefaultLimit = 50
 
 // Turns lists turns, newest first.
 func (l Ledger) Turns(ctx context.Context, f Filter) ([]Turn, error) {
-	if f.Limit == 0 {
-		f.Limit = DefaultLimit
-	}
 	return collect[Turn](ctx, l.db, "list turns", turnStatement,
-		orNull(f.Project), orNull(f.Phone), orNull(f.State), nil, orNull(f.Before), f.Limit)
+		orNull(f.Project), orNull(f.Phone), orNull(f.State), nil, orNull(f.Before), cmp.Or(f.Limit, DefaultLimit))
+}
+
+// Page lists turns, newest first, and says whether there are older ones.
+func (l Ledger) Page(ctx context.Context, f Filter) (Page, error) {
+	limit := cmp.Or(f.Limit, DefaultLimit)
+	f.Limit = limit + 1
+	turns, err := l.Turns(ctx, f)
+	if err != nil || len(turns) <= limit {
+		return Page{Turns: turns}, err
+	}
+	return Page{Turns: turns[:limit], Before: &turns[limit-1].ID}, nil
 }
 
 // Turn returns one turn of a project, or of any when project is empty; ErrNotFound when it has none such.

@@ -205,6 +205,29 @@ func TestTurns(t *testing.T) {
 	}
 }
 
+func TestPage(t *testing.T) {
+	t.Parallel()
+	c := setup(t)
+	var ids []string
+	for i := range 3 {
+		c.push("clinic", "553199999000"+strconv.Itoa(i), "oi "+strconv.Itoa(i))
+		ids = append(ids, strconv.FormatInt(c.drain("clinic", "553199999000"+strconv.Itoa(i)), 10))
+	}
+	for limit, want := range map[int]string{1: ids[2], 2: ids[1], 3: "", 4: "", 0: ""} {
+		page, err := c.Page(c.Context(), ledger.Filter{Limit: limit})
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := ""
+		if page.Before != nil {
+			before = *page.Before
+		}
+		if before != want || limit > 0 && len(page.Turns) != min(limit, 3) {
+			t.Errorf("limit %d: %d turns, before %q, want %q", limit, len(page.Turns), before, want)
+		}
+	}
+}
+
 func TestConversation(t *testing.T) {
 	t.Parallel()
 	c := setup(t)
