@@ -97,7 +97,7 @@ CREATE FUNCTION fila_push(
     p_contact_name text[], p_session_id text[], p_media text[], p_sent_at timestamptz[], p_metadata text[], p_ignored text[],
     OUT statuses text[], OUT reasons text[]
 )
-LANGUAGE plpgsql SET enable_seqscan = off AS $$
+LANGUAGE plpgsql SET enable_seqscan = off SET jit = off AS $$
 #variable_conflict use_column
 DECLARE
     recorded bigint;
@@ -197,15 +197,16 @@ $$;
 
 -- Rows that other programs inserted get what a push would have given them: conversation, receipt, key. A row
 -- whose id is known already goes away: it is not answered again. Returns the phones that have work now.
--- Conversations first, rows second: the order of locks that the drain has too.
+-- Conversations first, rows second: the order of locks that the drain has too. Waits for nobody who holds one.
 -- +goose StatementBegin
 CREATE FUNCTION fila_adopt(p_project text) RETURNS SETOF text
-LANGUAGE plpgsql SET enable_seqscan = off AS $$
+LANGUAGE plpgsql SET enable_seqscan = off SET jit = off AS $$
 #variable_conflict use_column
 DECLARE
     p projects;
     foreign_row fila_mensagens;
     found_ids bigint[];
+    free text[];
     key text;
     number bigint;
     kept boolean;
@@ -218,18 +219,30 @@ BEGIN
     IF cardinality(found_ids) = 0 THEN
         RETURN;
     END IF;
-    INSERT INTO conversations AS c (project, phone, address)
+    INSERT INTO conversations (project, phone, address)
     SELECT p_project, fila_key(q.telefone, p.country), max(coalesce(q.address, q.telefone))
     FROM fila_mensagens q
     WHERE q.projeto = p_project AND NOT q.registered AND q.id = ANY (found_ids) AND fila_key(q.telefone, p.country) <> ''
     GROUP BY 2
     ORDER BY 2
-    ON CONFLICT (project, phone) DO UPDATE SET address = excluded.address;
+    ON CONFLICT (project, phone) DO NOTHING;
+    -- A conversation that somebody holds is left for the next look: the drains of all others pass through here.
+    free := ARRAY(
+        SELECT c.phone FROM conversations c
+        WHERE c.project = p_project AND c.phone IN (
+            SELECT fila_key(q.telefone, p.country)
+            FROM fila_mensagens q
+            WHERE q.projeto = p_project AND NOT q.registered AND q.id = ANY (found_ids)
+        )
+        ORDER BY c.phone
+        FOR NO KEY UPDATE SKIP LOCKED
+    );
 
     FOR foreign_row IN
         SELECT q.* FROM fila_mensagens q
         WHERE q.projeto = p_project AND NOT q.registered AND q.id = ANY (found_ids)
-        ORDER BY q.id FOR UPDATE
+            AND (fila_key(q.telefone, p.country) = '' OR fila_key(q.telefone, p.country) = ANY (free))
+        ORDER BY q.id FOR UPDATE SKIP LOCKED
     LOOP
         key := fila_key(foreign_row.telefone, p.country);
         why := NULL;
@@ -264,6 +277,8 @@ BEGIN
                 id = number, registered = true, telefone = key, address = coalesce(q.address, q.telefone),
                 timestamp = least(q.timestamp, clock_timestamp())
             WHERE q.projeto = p_project AND q.telefone = foreign_row.telefone AND q.id = foreign_row.id;
+            UPDATE conversations c SET address = coalesce(foreign_row.address, foreign_row.telefone)
+            WHERE c.project = p_project AND c.phone = key;
             RETURN NEXT key;
         ELSE
             DELETE FROM fila_mensagens q

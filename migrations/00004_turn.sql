@@ -32,7 +32,7 @@ RETURNS TABLE (
     session_id text, messages jsonb, body text, superseded_turns bigint[], message_count integer,
     late_seconds double precision
 )
-LANGUAGE plpgsql SET enable_seqscan = off AS $$
+LANGUAGE plpgsql SET enable_seqscan = off SET jit = off AS $$
 #variable_conflict use_column
 DECLARE
     p projects;
@@ -196,7 +196,7 @@ RETURNS TABLE (
     contact_name text, session_id text, messages jsonb, body text, superseded_turns bigint[], message_count integer,
     agent_failures integer, delivery_failures integer, crashes integer, reconcile_seconds double precision, doubtful_part integer
 )
-LANGUAGE plpgsql SET enable_seqscan = off AS $$
+LANGUAGE plpgsql SET enable_seqscan = off SET jit = off AS $$
 #variable_conflict use_column
 DECLARE
     candidate bigint[];

@@ -385,10 +385,14 @@ DECLARE
     counts jsonb;
 BEGIN
     PERFORM fila_require('by', p_by);
-    PERFORM fila_adopt(p_project);
     c := fila_lock(p_project, p_phone);
+    -- A row that another program inserted a moment ago still has its phone as it came.
     WITH waiting AS (
-        DELETE FROM fila_mensagens q WHERE q.projeto = p_project AND q.telefone = c.phone RETURNING 1
+        DELETE FROM fila_mensagens q
+        USING projects p
+        WHERE p.name = p_project AND q.projeto = p_project
+            AND (q.telefone = c.phone OR (NOT q.registered AND fila_key(q.telefone, p.country) = c.phone))
+        RETURNING nullif(q.id_mensagem, '') AS id
     ), parts AS (
         DELETE FROM deliveries d USING turns t WHERE t.project = p_project AND t.phone = c.phone AND d.turn_id = t.id RETURNING d.provider_id
     ), ended AS (
@@ -398,7 +402,7 @@ BEGIN
     ), digests AS (
         INSERT INTO erased_receipts (project, digest)
         SELECT DISTINCT p_project, sha256(convert_to(known.id, 'UTF8'))
-        FROM (SELECT message_id FROM forgotten UNION ALL SELECT provider_id FROM parts) AS known (id)
+        FROM (SELECT message_id FROM forgotten UNION ALL SELECT provider_id FROM parts UNION ALL SELECT id FROM waiting) AS known (id)
         WHERE known.id IS NOT NULL
         ON CONFLICT DO NOTHING
     ), named AS (

@@ -364,4 +364,3 @@ func (s *service) ready() {
 		s.log.Info().Str("project", name).Msg("try: " + demoCurl(address, s.settings.Projects[name]))
 	}
 }
-
