@@ -365,12 +365,13 @@ func (r *run) sayFallback() {
 	if err != nil || text == "" {
 		return
 	}
+	// Not under r.ctx: the turn is over, so nobody renews its lease, and that must not cut the last word short.
 	for attempt := 1; ; attempt++ {
-		id, err := r.project.Channel.Send(r.ctx, delivery.Part{
+		id, err := r.project.Channel.Send(r.storing, delivery.Part{
 			TurnID: w.ID, Project: w.Project, Phone: w.Phone, Address: w.Address, SessionID: w.SessionID, Of: 1, Text: text,
 		})
 		outcome := call.OutcomeOf(err)
-		if outcome == call.NotDone && !r.project.Backoff.Exhausted(attempt) && pause(r.ctx, r.project.Backoff.Delay(attempt, rand.Float64())) {
+		if outcome == call.NotDone && !r.project.Backoff.Exhausted(attempt) && pause(r.storing, r.project.Backoff.Delay(attempt, rand.Float64())) {
 			continue
 		}
 		state := map[call.Outcome]string{call.Done: "sent", call.Unknown: "unknown"}[outcome]
