@@ -15,7 +15,6 @@ func newConfig() *Config {
 
 // newProject leaves MaxWait to settle, because it follows the window.
 func newProject(name string) *Project {
-	const day = 24 * time.Hour
 	return &Project{
 		Name:           name,
 		Debounce:       10 * time.Second,
@@ -40,7 +39,7 @@ func newProject(name string) *Project {
 		OnDead:    "advance",
 		Takeover:  Takeover{OnHumanMessage: true, Duration: time.Hour, Messages: "ignore"},
 		Filters:   Filters{AllowedTeams: []string{}, IgnoredStatuses: []string{}, MaxAge: day},
-		Retention: Retention{Receipts: 8 * day, Turns: 30 * day, Dead: 14 * day},
+		Retention: defaultRetention,
 	}
 }
 
@@ -55,3 +54,8 @@ func (c *Config) settle() {
 		}
 	}
 }
+
+const day = 24 * time.Hour
+
+// defaultRetention: the longest provider repeats a webhook for seven days, so receipts are kept for eight.
+var defaultRetention = Retention{Receipts: 8 * day, Turns: 30 * day, Dead: 14 * day}
