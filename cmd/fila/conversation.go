@@ -128,7 +128,7 @@ func newErase(c *cli) *cobra.Command {
 	cmd := c.steer("erase", "Forget the patient: every text, name and number of this phone", []string{"by"},
 		func(ctx context.Context, store *conversation.Store, project, phone string) (string, error) {
 			gone, err := store.Erase(ctx, project, phone, f.by)
-			return fmt.Sprintf("erased: %d waiting, %d turns, %d deliveries, %d receipts", gone.Waiting, gone.Turns, gone.Deliveries, gone.Receipts), err
+			return fmt.Sprintf("erased: waiting %d, turns %d, deliveries %d, receipts %d", gone.Waiting, gone.Turns, gone.Deliveries, gone.Receipts), err
 		})
 	f.byFlag(cmd, "required")
 	return cmd

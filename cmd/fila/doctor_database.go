@@ -94,7 +94,7 @@ func examineSchema(ctx context.Context, url string, found *checkup) bool {
 			missing++
 		}
 	}
-	found.count(missing, failing, "schema", "migrations are missing: run fila migrate", "up to date")
+	found.count(missing, failing, "schema", "missing of its migrations: run fila migrate", "up to date")
 	return missing == 0
 }
 
@@ -104,9 +104,9 @@ func examineWork(ctx context.Context, pool *postgres.Pool, found *checkup) {
 		found.add(failing, "queue", "%s", joined(err))
 		return
 	}
-	found.count(lost, failing, "messages", "accepted messages are in no fate: SELECT * FROM fila_lost names them; a person must answer", "every accepted message is in its place")
-	found.count(stuck, failing, "turns", "turns belong to an instance that is gone, and nobody takes them over: start fila serve", "none is without an owner")
-	found.count(foreign, failing, "queue", "rows of other programs wait to be taken up: start fila serve with their project in the configuration", "rows of other programs are taken up")
-	found.count(unknown, warning, "turns", "turns wait for a person to say what came of them: fila turns --state unknown lists them", "none waits for a person")
-	found.count(dead, warning, "turns", "turns are dead: fila dead list shows them; redrive or discard each", "none is dead")
+	found.count(lost, failing, "messages", "accepted and in no fate: SELECT * FROM fila_lost names them; a person must answer", "every accepted message is in its place")
+	found.count(stuck, failing, "turns", "left by an instance that is gone, and taken over by nobody: start fila serve", "none is without an owner")
+	found.count(foreign, failing, "queue", "inserted by other programs and not taken up: start fila serve with their project in the configuration", "rows of other programs are taken up")
+	found.count(unknown, warning, "turns", "unknown, for a person to say what came of them: fila turns --state unknown lists them", "none waits for a person")
+	found.count(dead, warning, "turns", "dead: fila dead list shows them; redrive or discard each", "none is dead")
 }

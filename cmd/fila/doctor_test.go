@@ -42,7 +42,7 @@ func TestDoctor(t *testing.T) {
 	exec(`INSERT INTO receipts (id, project, message_id, phone, status) VALUES (1, 'clinic', 'lost', '56', 'queued')`)
 	exec(`INSERT INTO fila_mensagens_clinic (telefone, mensagem, timestamp) VALUES ('55', 'x', now() - interval '1 hour')`)
 	exec(`ALTER ROLE postgres SET synchronous_commit = off`)
-	command(t, env, "doctor").expect(t, 1, "1 accepted messages are in no fate", "1 rows of other programs", "synchronous_commit is off", "3 errors found")
+	command(t, env, "doctor").expect(t, 1, "messages: 1 accepted and in no fate", "queue: 1 inserted by other programs", "synchronous_commit is off", "3 errors found")
 }
 
 func TestDoctorOfTheConfiguration(t *testing.T) {

@@ -20,7 +20,7 @@ func main() {
 // run runs one command and returns the exit code of the process: 0 done, 1 failed, 2 bad usage or configuration.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, env func(string) (string, bool)) int {
 	c := &cli{stdin: stdin, stdout: stdout, stderr: stderr, env: env}
-	root := newRoot(c)
+	root := newRoot(c) //nolint:contextcheck // a command gets the context when it is run
 	// Never nil: cobra would take the arguments of the process.
 	root.SetArgs(append([]string{}, args...))
 	err := root.ExecuteContext(ctx)
