@@ -53,7 +53,7 @@ func (c *cli) connected(cmd *cobra.Command, f func(context.Context, *postgres.Po
 	if err != nil {
 		return err
 	}
-	pool, err := postgres.Open(postgres.Options{URL: url, MaxConns: 4, Name: cmd.CommandPath()})
+	pool, err := postgres.Open(cmd.Context(), postgres.Options{URL: url, MaxConns: 4, Name: cmd.CommandPath()})
 	if err != nil {
 		return err
 	}

@@ -64,7 +64,8 @@ type service struct {
 
 // open binds the address first: a taken port is an error at once, and nobody connects to a service that is not there.
 func (s *service) open(ctx context.Context) error {
-	listener, err := net.Listen("tcp", s.settings.Listen)
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp", s.settings.Listen)
 	if err != nil {
 		return fmt.Errorf("listen on %s: %w; stop what uses the address, or choose another with FILA_LISTEN", s.settings.Listen, errors.Unwrap(err))
 	}
@@ -75,7 +76,7 @@ func (s *service) open(ctx context.Context) error {
 			return err
 		}
 	}
-	return s.build()
+	return s.build(ctx)
 }
 
 func (s *service) startCluster(ctx context.Context) (err error) {
@@ -88,12 +89,12 @@ func (s *service) startCluster(ctx context.Context) (err error) {
 }
 
 // build makes everything without starting it.
-func (s *service) build() (err error) {
+func (s *service) build(ctx context.Context) (err error) {
 	instance := instanceName()
-	if s.arriving, err = postgres.Open(postgres.Options{URL: s.url, MaxConns: arriveConns, Name: "fila arrive"}); err != nil {
+	if s.arriving, err = postgres.Open(ctx, postgres.Options{URL: s.url, MaxConns: arriveConns, Name: "fila arrive"}); err != nil {
 		return err
 	}
-	if s.running, err = postgres.Open(postgres.Options{URL: s.url, MaxConns: runConns, Name: "fila run"}); err != nil {
+	if s.running, err = postgres.Open(ctx, postgres.Options{URL: s.url, MaxConns: runConns, Name: "fila run"}); err != nil {
 		return err
 	}
 	s.transport = call.NewTransport()
@@ -138,7 +139,7 @@ func (s *service) run(ctx context.Context) error {
 	intake, stopIntake := context.WithCancel(base)
 	storing, stopStoring := context.WithCancel(base)
 	keeping, stopKeeping := context.WithCancel(base)
-	defer s.close()
+	defer s.close(base)
 	defer stopStoring()
 	defer stopKeeping()
 	defer stopIntake()
@@ -160,7 +161,7 @@ func (s *service) run(ctx context.Context) error {
 	s.stopping.Store(true)
 	stopIntake()
 	s.letTurnsFinish(turns)
-	s.closeEntrance()
+	s.closeEntrance(base)
 	stopStoring()
 	stopKeeping()
 	return errors.Join(err, background.Wait())
@@ -205,22 +206,22 @@ func (s *service) letTurnsFinish(turns <-chan struct{}) {
 	}
 }
 
-func (s *service) closeEntrance() {
-	ctx, cancel := context.WithTimeout(context.Background(), settleFor)
+func (s *service) closeEntrance(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, settleFor)
 	defer cancel()
 	if err := s.entrance.close(ctx); err != nil {
 		s.log.Warn().Err(err).Msg("some HTTP requests did not end")
 	}
 }
 
-func (s *service) close() {
+func (s *service) close(ctx context.Context) {
 	s.arriving.Close()
 	s.running.Close()
 	s.transport.CloseIdleConnections()
 	if s.cluster == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*settleFor)
+	ctx, cancel := context.WithTimeout(ctx, 2*settleFor)
 	defer cancel()
 	if err := s.cluster.Stop(ctx); err != nil {
 		s.log.Warn().Err(err).Msg("private Postgres did not stop in time")

@@ -54,9 +54,18 @@ func TestRetryAfter(t *testing.T) {
 		value, date string
 		want        time.Duration
 	}{
-		{"", "", 0}, {"2", "", 2 * time.Second}, {" 1.5 ", "", 1500 * time.Millisecond}, {"-3", "", 0}, {"soon", "", 0}, {"NaN", "", 0},
-		{"86400", "", time.Hour}, {"1e300", "", time.Hour}, {at(30 * time.Second), "", 30 * time.Second}, {at(-time.Minute), "", 0},
-		{at(48 * time.Hour), "", time.Hour}, {at(time.Minute), at(50 * time.Second), 10 * time.Second},
+		{"", "", 0},
+		{"2", "", 2 * time.Second},
+		{" 1.5 ", "", 1500 * time.Millisecond},
+		{"-3", "", 0},
+		{"soon", "", 0},
+		{"NaN", "", 0},
+		{"86400", "", time.Hour},
+		{"1e300", "", time.Hour},
+		{at(30 * time.Second), "", 30 * time.Second},
+		{at(-time.Minute), "", 0},
+		{at(48 * time.Hour), "", time.Hour},
+		{at(time.Minute), at(50 * time.Second), 10 * time.Second},
 	}
 	for _, tt := range tests {
 		header := http.Header{}

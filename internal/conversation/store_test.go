@@ -21,7 +21,7 @@ type clinic struct {
 // setup makes a database with the project clinic, whose bursts are due at once.
 func setup(t *testing.T) clinic {
 	t.Helper()
-	pool, err := postgres.Open(postgres.Options{URL: pgtest.New(t), MaxConns: 4})
+	pool, err := postgres.Open(t.Context(), postgres.Options{URL: pgtest.New(t), MaxConns: 4})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +141,9 @@ func TestTurnActions(t *testing.T) {
 		{"redrive in whichever project", "dead", func(ctx context.Context, s *Store, id int64) (Done, error) {
 			return s.Redrive(ctx, "", id, "ana", "r", true)
 		}, "retrying"},
-		{"discard", "retrying", func(ctx context.Context, s *Store, id int64) (Done, error) { return s.Discard(ctx, "clinic", id, "ana", "r") }, "discarded"},
+		{"discard", "retrying", func(ctx context.Context, s *Store, id int64) (Done, error) {
+			return s.Discard(ctx, "clinic", id, "ana", "r")
+		}, "discarded"},
 		{"resolve", "unknown", func(ctx context.Context, s *Store, id int64) (Done, error) {
 			return s.Resolve(ctx, "clinic", id, "done", "ana", "r")
 		}, "done"},

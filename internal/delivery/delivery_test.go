@@ -174,8 +174,12 @@ func TestReconcile(t *testing.T) {
 		id     string
 		fails  bool
 	}{
-		{200, `{"id":"a"}`, call.Done, "a", false}, {200, `yes`, call.Done, "", false}, {404, ``, call.NotDone, "", false},
-		{202, ``, call.Unknown, "", false}, {204, ``, call.Unknown, "", true}, {503, ``, call.Unknown, "", true},
+		{200, `{"id":"a"}`, call.Done, "a", false},
+		{200, `yes`, call.Done, "", false},
+		{404, ``, call.NotDone, "", false},
+		{202, ``, call.Unknown, "", false},
+		{204, ``, call.Unknown, "", true},
+		{503, ``, call.Unknown, "", true},
 	}
 	for _, tt := range tests {
 		c := serve(t, func(w http.ResponseWriter, r *http.Request) {

@@ -31,7 +31,7 @@ type Options struct {
 // Statements run unprepared, with their parameter types looked up once and remembered: that works through a pooler in
 // transaction mode, where a named prepared statement would be sought on another server connection. Little is lost, since the
 // expensive plans live inside the database's own functions. A mode named in the URL wins.
-func Open(o Options) (*Pool, error) {
+func Open(ctx context.Context, o Options) (*Pool, error) {
 	config, err := pgxpool.ParseConfig(o.URL)
 	if err != nil {
 		// The parser's own error may repeat the password.
@@ -54,7 +54,7 @@ func Open(o Options) (*Pool, error) {
 		_, err := conn.Exec(ctx, statement.Named("connection_open"))
 		return err
 	}
-	pool, err := pgxpool.NewWithConfig(context.Background(), config)
+	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("open pool: %w", err)
 	}

@@ -16,7 +16,7 @@ func open(t *testing.T, o postgres.Options) *postgres.Pool {
 	if o.MaxConns == 0 {
 		o.MaxConns = 2
 	}
-	pool, err := postgres.Open(o)
+	pool, err := postgres.Open(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +35,7 @@ func value[T any](t *testing.T, pool *postgres.Pool, sql string, args ...any) (v
 func TestOpenRefusesWhatIsNoAddress(t *testing.T) {
 	t.Parallel()
 	for _, url := range []string{"postgres://u:secret@host:port/db", "host=localhost password=secret port=x", "mysql://u:secret@host/db"} {
-		if _, err := postgres.Open(postgres.Options{URL: url, MaxConns: 1}); err == nil || strings.Contains(err.Error(), "secret") {
+		if _, err := postgres.Open(t.Context(), postgres.Options{URL: url, MaxConns: 1}); err == nil || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v", url, err)
 		}
 	}

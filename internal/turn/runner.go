@@ -62,7 +62,7 @@ func (r *Runner) Run(ctx context.Context, p *Project, w Work, leased time.Time) 
 	kept, release := r.keeper.keep(ctx, w.ID, w.Attempt, leased)
 	defer release()
 	one := &run{Runner: r, project: p, work: &w, began: time.Now(), ctx: kept, storing: context.WithoutCancel(ctx)}
-	one.enter()
+	one.enter() //nolint:contextcheck // The run carries two contexts of its own, and says of each what it is for.
 }
 
 // enter goes on from where the turn stands.
@@ -117,8 +117,8 @@ func (r *run) stopped(err error) bool {
 	if !errors.Is(err, context.Canceled) || r.ctx.Err() == nil {
 		return false
 	}
-	switch context.Cause(r.ctx) {
-	case errInterrupted:
+	switch cause := context.Cause(r.ctx); {
+	case errors.Is(cause, errInterrupted):
 		verdict, err := stored(r, func(ctx context.Context) (string, error) { return r.store.interrupted(ctx, r.work) })
 		if err == nil && verdict == "superseded" {
 			r.ended(verdict)
@@ -126,7 +126,7 @@ func (r *run) stopped(err error) bool {
 		}
 		// Something else was decided meanwhile, and the call was hung up on: nobody knows what it did.
 		r.unknown(failure{stage: stageAgent, reason: "the call was interrupted"}, 0)
-	case errLeaseLost:
+	case errors.Is(cause, errLeaseLost):
 		// Somebody else has the turn, or it is over; if it was discarded, its conversation waits for this call's end.
 		_, _ = stored(r, func(ctx context.Context) (struct{}, error) { return struct{}{}, r.store.hungUp(ctx, r.work.ID) })
 		r.log.Warn().Int64("turn", r.work.ID).Int("attempt", r.work.Attempt).Msg("turn let go: its lease is lost")
@@ -413,7 +413,7 @@ func stored[T any](r *run, write func(context.Context) (T, error)) (T, error) {
 		if err == nil {
 			return result, nil
 		}
-		stopping := context.Cause(r.ctx) == errShutdown
+		stopping := errors.Is(context.Cause(r.ctx), errShutdown)
 		if postgres.Classify(err) != postgres.Away || stopping || !pause(ctx, wait) {
 			r.log.Error().Int64("turn", r.work.ID).Int("attempt", r.work.Attempt).Str("error", postgres.Safe(err)).Msg("turn's step not stored")
 			return result, err

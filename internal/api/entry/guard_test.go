@@ -101,8 +101,13 @@ func TestSession(t *testing.T) {
 		cookie string
 		want   string
 	}{
-		{g, "", "", "false"}, {g, "", session, "true"}, {g, "", session + "x", "false"}, {g, "Bearer admin", "", "true"},
-		{g, "Bearer token-a", "", "false"}, {g, "Bearer " + session, "", "false"}, {open, "", "", "true"},
+		{g, "", "", "false"},
+		{g, "", session, "true"},
+		{g, "", session + "x", "false"},
+		{g, "Bearer admin", "", "true"},
+		{g, "Bearer token-a", "", "false"},
+		{g, "Bearer " + session, "", "false"},
+		{open, "", "", "true"},
 	}
 	for _, tt := range tests {
 		_, _, got := answer(t, func(c echo.Context) error {

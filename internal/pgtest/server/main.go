@@ -39,7 +39,7 @@ func run(ctx context.Context, args []string, notes io.Writer) (int, error) {
 		args = args[1:]
 	}
 	if len(args) == 0 {
-		return 2, errors.New("no command: server -- go test ./...")
+		return 2, errors.New("no command is given; write server -- followed by one, such as go test")
 	}
 	if os.Getenv(pgtest.URLVariable) != "" {
 		return command(ctx, args, os.Environ())

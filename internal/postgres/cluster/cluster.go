@@ -108,7 +108,7 @@ func (c *Cluster) start(ctx context.Context) error {
 		c.leave()
 		return err
 	}
-	go c.supervise()
+	go c.supervise() //nolint:contextcheck // The server outlives the call that starts it; Stop ends it.
 	err := c.await(ctx)
 	if err != nil {
 		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)

@@ -39,7 +39,7 @@ func watch(pid int, doomed []string) (*watchdog, error) {
 	}
 	defer end.Close()
 	args := append([]string{"-c", watchdogScript, "fila-postgres-watchdog", strconv.Itoa(pid)}, doomed...)
-	cmd := exec.Command("/bin/sh", args...)
+	cmd := exec.Command("/bin/sh", args...) //nolint:noctx // It must outlive every context of this process, and the process.
 	cmd.Stdin, cmd.Dir = end, "/"
 	// A group of its own, so that Ctrl-C in a terminal does not end it before us.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
