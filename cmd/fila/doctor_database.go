@@ -27,7 +27,7 @@ type server struct {
 
 // examineDatabase looks at the server, then at its schema, then at the work; each only if the one before was there.
 func examineDatabase(ctx context.Context, url string, found *checkup) {
-	pool, err := postgres.Open(postgres.Options{URL: url, MaxConns: 2, Name: "fila doctor"})
+	pool, err := postgres.Open(ctx, postgres.Options{URL: url, MaxConns: 2, Name: "fila doctor"})
 	if err != nil {
 		found.add(failing, "database", "%s", joined(err))
 		return
