@@ -113,7 +113,7 @@ func (s *service) build(ctx context.Context) (err error) {
 		Store: s.store, Run: runner.Run, Interrupt: s.keeper.Interrupt, Sweep: s.settings.Sweep, Explain: postgres.Safe, Log: s.log,
 	})
 	s.queue = queue.New(queue.Options{Pool: s.arriving, Log: s.log, Stored: s.stored})
-	return s.entrance.build(s)
+	return s.entrance.build(s) //nolint:contextcheck // Requests bring contexts of their own.
 }
 
 // stored tells the scheduler and the metrics of a message that has been committed.
