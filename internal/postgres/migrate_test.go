@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
 
 	"fila/internal/pgtest"
@@ -116,8 +115,6 @@ func TestMigrateDownAndUp(t *testing.T) {
 		t.Errorf("%d things after the way down and up, %d before", after, before)
 	}
 }
-
-var _ = stdlib.GetDefaultDriver // registers the driver "pgx"
 
 func TestMigrateIntoAnotherSchema(t *testing.T) {
 	t.Parallel()

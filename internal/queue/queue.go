@@ -171,7 +171,7 @@ func (l *lines) take(limit int) []*request {
 	return batch
 }
 
-// close refuses everything from now on and returns what still waits.
+// close refuses everything from now on; what waits may still be taken.
 func (l *lines) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -22,6 +23,8 @@ const (
 	statementTimeout = 2 * time.Second
 	// How long a batch waits for somebody who holds one of its conversations before it goes on without that one.
 	lockTimeout = 300 * time.Millisecond
+	// How long the parts of such a batch wait, while it is sought, and those that were put aside.
+	shortLock = 30 * time.Millisecond
 	// The client's own limit lies behind the server's, so that the server decides.
 	callTimeout = statementTimeout + time.Second
 	// A connection that broke is replaced this often before the callers are sent away.
@@ -34,6 +37,7 @@ const (
 type writer struct {
 	options Options
 	lines   lines
+	aside   *aside
 	wake    chan struct{}
 }
 
@@ -41,6 +45,7 @@ func newWriter(o Options) *writer {
 	return &writer{
 		options: o,
 		lines:   lines{line: map[string][]*request{}, waiting: map[string]int{}},
+		aside:   newAside(),
 		wake:    make(chan struct{}, 1),
 	}
 }
@@ -59,36 +64,46 @@ func (w *writer) add(r *request) bool {
 func (w *writer) run(ctx context.Context) {
 	// What is gathered when ctx ends has callers that wait for it: it is written all the same.
 	writing := context.WithoutCancel(ctx)
-	for {
-		batch := w.lines.take(w.options.BatchMessages)
-		if len(batch) > 0 {
-			w.write(writing, batch)
-			continue
-		}
+	gathered := make(chan struct{})
+	var tried sync.WaitGroup
+	tried.Go(func() { w.runAside(writing, gathered) })
+	for ctx.Err() == nil {
+		w.writeGathered(writing)
 		select {
 		case <-w.wake:
 		case <-ctx.Done():
-			w.lines.close()
-			for batch := w.lines.take(w.options.BatchMessages); len(batch) > 0; batch = w.lines.take(w.options.BatchMessages) {
-				w.write(writing, batch)
-			}
+		}
+	}
+	w.lines.close()
+	w.writeGathered(writing)
+	close(gathered)
+	tried.Wait()
+}
+
+func (w *writer) writeGathered(ctx context.Context) {
+	for {
+		batch := w.lines.take(w.options.BatchMessages)
+		if len(batch) == 0 {
 			return
 		}
+		w.write(ctx, w.free(batch), lockTimeout)
 	}
 }
 
 // write commits the batch and answers every request in it. A batch that fails because of one of its rows is split until that
-// one is alone: one bad message must not cost its neighbours more than a moment.
-func (w *writer) write(ctx context.Context, batch []*request) {
+// one is alone: one bad message must not cost its neighbours more than a moment. One whose conversation is locked for longer
+// than lock is put aside.
+func (w *writer) write(ctx context.Context, batch []*request, lock time.Duration) {
 	for attempt := 1; ; attempt++ {
 		if batch = w.refuseLate(batch); len(batch) == 0 {
 			return
 		}
-		receipts, err := w.push(ctx, batch)
+		receipts, err := w.push(ctx, batch, lock)
 		if err == nil {
 			w.answer(batch, receipts)
 			return
 		}
+		locked := postgres.Code(err) == "55P03"
 		switch class := postgres.Classify(err); {
 		case attempt <= reconnects && repeatable(batch, err):
 			// Whatever broke this connection has most likely broken the others of the pool too.
@@ -98,18 +113,29 @@ func (w *writer) write(ctx context.Context, batch []*request) {
 			w.options.Log.Warn().Str("error", postgres.Safe(err)).Int("requests", len(batch)).Msg("messages not stored")
 			refuse(batch, ErrUnavailable)
 			return
-		case len(batch) > 1 && (class != postgres.Again || postgres.Code(err) == "55P03"):
-			w.write(ctx, batch[:len(batch)/2])
-			w.write(ctx, batch[len(batch)/2:])
+		case len(batch) > 1 && (class != postgres.Again || locked):
+			w.write(ctx, batch[:len(batch)/2], shortLock)
+			w.write(ctx, batch[len(batch)/2:], shortLock)
+			return
+		case locked:
+			w.putAside(batch[0])
 			return
 		case class == postgres.Again:
 			pause(ctx, time.Duration(attempt)*time.Duration(rand.Int64N(int64(5*time.Millisecond))))
 		default:
 			w.options.Log.Error().Str("error", postgres.Safe(err)).Msg("request refused by the database")
-			refuse(batch, &InvalidError{Code: postgres.Code(err)})
+			refuse(batch, refusal(class, err))
 			return
 		}
 	}
+}
+
+// refusal tells the caller whether it is the request that is wrong, or we are: then the message must not get lost.
+func refusal(class postgres.Class, err error) error {
+	if class == postgres.Broken {
+		return ErrUnavailable
+	}
+	return &InvalidError{Code: postgres.Code(err)}
 }
 
 // repeatable tells whether the batch may be sent again over another connection. Where the commit may have happened, only ids
@@ -170,14 +196,14 @@ func (w *writer) answer(batch []*request, receipts []Receipt) {
 }
 
 // push is one round trip and one transaction.
-func (w *writer) push(ctx context.Context, batch []*request) ([]Receipt, error) {
+func (w *writer) push(ctx context.Context, batch []*request, lock time.Duration) ([]Receipt, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	c := columnsOf(batch)
 	var statuses []string
 	var reasons []*string
 	round := &pgx.Batch{}
-	round.Queue(deadlineStatement, milliseconds(statementTimeout), milliseconds(lockTimeout))
+	round.Queue(deadlineStatement, milliseconds(statementTimeout), milliseconds(lock))
 	round.Queue(pushStatement, c.project, c.id, c.phone, c.address, c.text, c.kind, c.contactName, c.sessionID, c.media, c.sentAt, c.metadata, c.ignored).
 		QueryRow(func(row pgx.Row) error { return row.Scan(&statuses, &reasons) })
 	if err := w.options.Pool.SendBatch(ctx, round).Close(); err != nil {
