@@ -26,6 +26,9 @@ type Options struct {
 	Name string
 }
 
+// pingAfter is how long a connection may have been idle and still be trusted.
+const pingAfter = 15 * time.Second
+
 // Open makes a pool without connecting: the database may be away when the service starts.
 //
 // Statements run unprepared, with their parameter types looked up once and remembered: that works through a pooler in
@@ -49,6 +52,9 @@ func Open(ctx context.Context, o Options) (*Pool, error) {
 	config.MaxConns = o.MaxConns
 	config.MaxConnIdleTime = 5 * time.Minute
 	config.HealthCheckPeriod = time.Minute
+	// Looked at before use only after a real pause: the sweep comes once a second, and must stay the only statement of an
+	// idle service.
+	config.ShouldPing = func(_ context.Context, p pgxpool.ShouldPingParams) bool { return p.IdleDuration > pingAfter }
 	config.ConnConfig.OnPgError = closeOnDemotion
 	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		_, err := conn.Exec(ctx, statement.Named("connection_open"))
