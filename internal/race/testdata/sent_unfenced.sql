@@ -1,0 +1,2 @@
+-- A result is taken from whoever once had the turn.
+SELECT pg_temp.edit('fila_sent', 't.attempt IS DISTINCT FROM p_attempt OR ', '');
