@@ -3,7 +3,6 @@ package race_test
 import (
 	"context"
 	"fmt"
-	"os"
 	"sync"
 	"testing"
 	"time"
@@ -18,7 +17,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("os/exec.(*Cmd).watchCtx.func1"), goleak.Cleanup(func(code int) { os.Exit(code) }))
+	// The test server of a lone test program is supervised until that ends.
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("fila/internal/postgres/cluster.(*Cluster).supervise"))
 }
 
 // scene is a database with one project, in which time passes only where a test says so: the window is far longer than any
