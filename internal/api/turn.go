@@ -31,12 +31,6 @@ func reading(c echo.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(c.Request().Context(), readTimeout)
 }
 
-// page is a list of turns; Before asks for the next one, null at the end.
-type page struct {
-	Turns  []ledger.Turn `json:"turns"`
-	Before *string       `json:"before"`
-}
-
 func (a *API) turns(c echo.Context) error {
 	filter, err := filterOf(c)
 	if err != nil {
@@ -44,18 +38,11 @@ func (a *API) turns(c echo.Context) error {
 	}
 	ctx, cancel := reading(c)
 	defer cancel()
-	limit := filter.Limit
-	filter.Limit++ // one more tells whether another page follows
-	found, err := a.options.Ledger.Turns(ctx, filter)
+	page, err := a.options.Ledger.Page(ctx, filter)
 	if err != nil {
 		return entry.Database(err)
 	}
-	answer := page{Turns: found}
-	if len(found) > limit {
-		answer.Turns = found[:limit]
-		answer.Before = &found[limit-1].ID
-	}
-	return c.JSON(http.StatusOK, answer)
+	return c.JSON(http.StatusOK, page)
 }
 
 func filterOf(c echo.Context) (ledger.Filter, error) {
