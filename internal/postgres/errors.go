@@ -57,7 +57,7 @@ func Lost(err error) (lost, unsent bool) {
 	if code != "" {
 		return has(code, "57P0", "08"), false
 	}
-	if classifyTransport(err) != Away || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+	if classifyTransport(err) != Away || errors.Is(err, ErrNotDurable) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return false, false
 	}
 	return true, pgconn.SafeToRetry(err)
@@ -69,6 +69,8 @@ func classifyTransport(err error) Class {
 	switch {
 	case errors.Is(err, pgx.ErrNoRows), errors.Is(err, pgx.ErrTooManyRows):
 		return Broken
+	case errors.Is(err, ErrNotDurable):
+		return Away
 	case errors.As(err, &network), errors.As(err, &connect), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled),
 		pgconn.Timeout(err), pgconn.SafeToRetry(err):
 		return Away
@@ -132,6 +134,8 @@ func scrubbed(err error) string {
 	var network *net.OpError
 	var scan pgx.ScanArgError
 	switch {
+	case errors.Is(err, ErrNotDurable):
+		return ErrNotDurable.Error()
 	case errors.Is(err, context.DeadlineExceeded):
 		return "no answer of the database in time"
 	case errors.Is(err, context.Canceled):

@@ -56,6 +56,7 @@ func Open(ctx context.Context, o Options) (*Pool, error) {
 	// idle service.
 	config.ShouldPing = func(_ context.Context, p pgxpool.ShouldPingParams) bool { return p.IdleDuration > pingAfter }
 	config.ConnConfig.OnPgError = closeOnDemotion
+	config.ConnConfig.OnNotice = noteDoubt
 	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		_, err := conn.Exec(ctx, statement.Named("connection_open"))
 		return err

@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"strconv"
 	"sync"
@@ -206,7 +207,12 @@ func (w *writer) push(ctx context.Context, batch []*request, lock time.Duration)
 	round.Queue(deadlineStatement, milliseconds(statementTimeout), milliseconds(lock))
 	round.Queue(pushStatement, c.project, c.id, c.phone, c.address, c.text, c.kind, c.contactName, c.sessionID, c.media, c.sentAt, c.metadata, c.ignored).
 		QueryRow(func(row pgx.Row) error { return row.Scan(&statuses, &reasons) })
-	if err := w.options.Pool.SendBatch(ctx, round).Close(); err != nil {
+	conn, err := w.options.Pool.Acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Release()
+	if err := errors.Join(conn.SendBatch(ctx, round).Close(), postgres.Durable(conn)); err != nil {
 		return nil, err
 	}
 	receipts := make([]Receipt, len(statuses))
