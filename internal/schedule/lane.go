@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"fila/internal/postgres"
 	"fila/internal/turn"
 )
 
@@ -22,6 +23,7 @@ const (
 // free, so that overload makes fewer and larger turns instead of a backlog of small ones.
 type lane struct {
 	scheduler *Scheduler
+	name      string
 
 	mu      sync.Mutex
 	project Project
@@ -34,7 +36,7 @@ type lane struct {
 }
 
 func newLane(s *Scheduler, p Project) *lane {
-	return &lane{scheduler: s, project: p, queued: map[string]bool{}, signals: make(chan struct{}, 1)}
+	return &lane{scheduler: s, name: p.Name, project: p, queued: map[string]bool{}, signals: make(chan struct{}, 1)}
 }
 
 func (l *lane) settings() Project {
@@ -139,11 +141,11 @@ func (l *lane) takeReady() []string {
 
 func (l *lane) claimTurns(ctx, work context.Context, slots int) bool {
 	leased := time.Now()
-	claimed, err := l.scheduler.store.Claim(ctx, l.project.Name, slots)
+	claimed, err := l.scheduler.store.Claim(ctx, l.name, slots)
 	if err != nil {
-		l.scheduler.away(ctx, err)
-		time.AfterFunc(awayPause, l.wantClaim)
-		return false
+		l.wantClaim()
+		l.rest(ctx, err)
+		return true
 	}
 	if len(claimed) == slots {
 		l.wantClaim()
@@ -156,18 +158,31 @@ func (l *lane) claimTurns(ctx, work context.Context, slots int) bool {
 
 func (l *lane) drain(ctx, work context.Context, phones []string) bool {
 	leased := time.Now()
-	drained, err := l.scheduler.store.Drain(ctx, l.project.Name, phones)
-	if err != nil {
+	drained, err := l.scheduler.store.Drain(ctx, l.name, phones)
+	switch {
+	case err != nil && postgres.Classify(err) == postgres.Away:
+		l.look(phones...)
+		l.rest(ctx, err)
+	case err != nil:
+		// One of them may be what is wrong: they come up again apart from each other.
 		l.scheduler.away(ctx, err)
 		for _, phone := range phones {
 			l.lookIn(phone, jitter(awayPause))
 		}
-		return false
 	}
 	for _, d := range drained {
 		l.judge(ctx, work, d, leased)
 	}
 	return true
+}
+
+// rest leaves the database alone for a while; whatever falls due meanwhile gathers.
+func (l *lane) rest(ctx context.Context, err error) {
+	l.scheduler.away(ctx, err)
+	select {
+	case <-time.After(jitter(awayPause)):
+	case <-ctx.Done():
+	}
 }
 
 // judge does what the drain's verdict asks for. What nothing is done about here has an event of its own: the end of the open
@@ -178,7 +193,7 @@ func (l *lane) judge(ctx, work context.Context, d turn.Drained, leased time.Time
 		l.begin(work, d.Work, leased)
 	case turn.Early, turn.Human, turn.HangingUp:
 		now := time.Now()
-		l.scheduler.timers.at(conversation{l.project.Name, d.Phone}, now.Add(d.Wait), now.Add(-d.FirstAgo), d.Waiting)
+		l.scheduler.timers.at(conversation{l.name, d.Phone}, now.Add(d.Wait), now.Add(-d.FirstAgo), d.Waiting)
 	case turn.Busy:
 		l.lookIn(d.Phone, jitter(busyPause))
 	case turn.Interrupt:
@@ -206,7 +221,7 @@ func (l *lane) interrupt(ctx context.Context, d turn.Drained) {
 // lookIn asks again a little later, where the database said nothing about the burst.
 func (l *lane) lookIn(phone string, wait time.Duration) {
 	now := time.Now()
-	l.scheduler.timers.at(conversation{l.project.Name, phone}, now.Add(wait), now, 0)
+	l.scheduler.timers.at(conversation{l.name, phone}, now.Add(wait), now, 0)
 }
 
 // begin runs the turn in a slot of its own and looks at the conversation again after it.
