@@ -265,7 +265,7 @@ BEGIN
                 ELSE t.errors
             END,
             instance = p_instance,
-            lease_until = CASE WHEN b.why <> 'reconcile' THEN clock_timestamp() + make_interval(secs => p_lease) END,
+            lease_until = CASE WHEN b.why <> 'reconcile' AND b.mode <> 'human' THEN clock_timestamp() + make_interval(secs => p_lease) END,
             -- A question has no lease: if its asker dies, it is asked again.
             next_attempt_at = CASE WHEN b.why = 'reconcile' THEN clock_timestamp() + interval '2 minutes' END,
             reply_until = NULL
@@ -312,11 +312,12 @@ LANGUAGE sql AS $$
 $$;
 -- +goose StatementEnd
 
--- The call of a turn that was discarded meanwhile is over: the conversation is free.
+-- The call of a turn that was discarded meanwhile is over: the conversation is free. Discarding raised the attempt by one; an
+-- earlier attempt than the last one knows nothing of the call that still runs.
 -- +goose StatementBegin
-CREATE FUNCTION fila_hung_up(p_turn bigint) RETURNS void
+CREATE FUNCTION fila_hung_up(p_turn bigint, p_attempt integer) RETURNS void
 LANGUAGE sql AS $$
-    UPDATE turns SET lease_until = NULL WHERE id = p_turn AND NOT open AND lease_until IS NOT NULL
+    UPDATE turns SET lease_until = NULL WHERE id = p_turn AND NOT open AND lease_until IS NOT NULL AND attempt <= p_attempt + 1
 $$;
 -- +goose StatementEnd
 
@@ -393,7 +394,10 @@ DECLARE
 BEGIN
     UPDATE turns SET state = 'done', finished_at = clock_timestamp(), lease_until = NULL, reason = NULL WHERE id = p_turn
     RETURNING * INTO STRICT t;
-    IF t.handoff THEN
+    -- What somebody suspended stays so until that person resumes it.
+    IF t.handoff AND NOT EXISTS (
+        SELECT FROM conversations c WHERE c.project = t.project AND c.phone = t.phone AND c.mode = 'suspended'
+    ) THEN
         PERFORM fila_give_to_human(t.project, t.phone, NULL, 'agent', 'handoff');
     END IF;
 END
@@ -608,18 +612,19 @@ $$;
 CREATE FUNCTION fila_bury(t turns, p projects, mode text) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
-    IF p.fallback_text <> '' AND mode = 'agent' THEN
-        -- Said at most once: an instance that dies now leaves it as an intent without a result.
-        INSERT INTO deliveries (turn_id, part, project, text, state, attempts, intended_at)
-        VALUES (t.id, 0, t.project, p.fallback_text, 'sending', 1, clock_timestamp())
-        ON CONFLICT (turn_id, part) DO NOTHING;
-    END IF;
     IF p.fallback_takeover AND mode = 'agent' THEN
         PERFORM fila_give_to_human(t.project, t.phone, NULL, 'fila', 'turn ' || t.id || ' is dead');
     ELSIF p.on_dead = 'suspend' AND mode = 'agent' THEN
         UPDATE conversations SET mode = 'suspended', until = NULL, due_now_at = NULL, due_now_by = NULL
         WHERE project = t.project AND phone = t.phone;
         INSERT INTO audit (project, phone, turn_id, action, actor, reason) VALUES (t.project, t.phone, t.id, 'suspend', 'fila', 'turn ' || t.id || ' is dead');
+    END IF;
+    IF p.fallback_text <> '' AND mode = 'agent' THEN
+        -- Behind the rest, since whoever gets the conversation silences what was to be said before.
+        -- Said at most once: an instance that dies now leaves it as an intent without a result.
+        INSERT INTO deliveries (turn_id, part, project, text, state, attempts, intended_at)
+        VALUES (t.id, 0, t.project, p.fallback_text, 'sending', 1, clock_timestamp())
+        ON CONFLICT (turn_id, part) DO NOTHING;
     END IF;
 END
 $$;

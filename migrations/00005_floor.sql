@@ -66,6 +66,16 @@ END
 $$;
 -- +goose StatementEnd
 
+-- The last word of a dead turn, which may still be tried again, is not said any more. The conversation is locked.
+-- +goose StatementBegin
+CREATE FUNCTION fila_silence(p_project text, p_phone text) RETURNS void
+LANGUAGE sql AS $$
+    UPDATE deliveries d SET state = 'failed'
+    FROM turns t
+    WHERE t.project = p_project AND t.phone = p_phone AND t.dead AND d.turn_id = t.id AND d.part = 0 AND d.state = 'sending'
+$$;
+-- +goose StatementEnd
+
 -- The conversation goes to a person; the caller holds its lock. A turn whose call is running is discarded when
 -- the call ends: the next turn must not start beside it.
 -- +goose StatementBegin
@@ -76,6 +86,7 @@ DECLARE
     ends timestamptz;
 BEGIN
     SELECT * INTO STRICT p FROM projects WHERE name = p_project;
+    PERFORM fila_silence(p_project, p_phone);
     ends := clock_timestamp() + coalesce(p_for, p.takeover_for);
     UPDATE conversations SET mode = 'human', until = ends WHERE project = p_project AND phone = p_phone;
     IF p.takeover_messages = 'ignore' THEN
@@ -131,7 +142,10 @@ BEGIN
     END IF;
     IF p.takeover_on_human THEN
         c := fila_lock(p_project, p_phone);
-        PERFORM fila_give_to_human(p_project, c.phone, NULL, 'clinic', 'a person of the clinic wrote');
+        -- What somebody suspended stays so until that person resumes it.
+        IF c.mode <> 'suspended' THEN
+            PERFORM fila_give_to_human(p_project, c.phone, NULL, 'clinic', 'a person of the clinic wrote');
+        END IF;
     END IF;
     RETURN 'from_me';
 END
@@ -166,6 +180,7 @@ BEGIN
     PERFORM fila_require('by', p_by);
     PERFORM fila_require('reason', p_reason);
     c := fila_lock(p_project, p_phone);
+    PERFORM fila_silence(p_project, c.phone);
     UPDATE conversations SET mode = 'suspended', until = NULL, due_now_at = NULL, due_now_by = NULL WHERE project = p_project AND phone = c.phone;
     INSERT INTO audit (project, phone, action, actor, reason) VALUES (p_project, c.phone, 'suspend', p_by, p_reason);
     RETURN 'suspended';
@@ -306,6 +321,8 @@ BEGIN
         agent_failures = 0, delivery_failures = 0, crashes = 0
     WHERE id = p_turn;
     UPDATE deliveries SET state = 'pending' WHERE turn_id = p_turn AND part > 0 AND state IN ('failed', 'unknown', 'sending');
+    -- A last word whose result nobody wrote down is not said a second time, should the turn die again.
+    UPDATE deliveries SET state = 'unknown' WHERE turn_id = p_turn AND part = 0 AND state = 'sending';
     INSERT INTO audit (project, phone, turn_id, action, actor, reason) VALUES (t.project, t.phone, t.id, 'redrive', p_by, p_reason);
     PERFORM fila_wake(t.project, t.phone);
     RETURN 'retrying';
@@ -424,4 +441,4 @@ $$;
 
 -- +goose Down
 DROP FUNCTION fila_erase, fila_resolve, fila_discard, fila_redrive, fila_confirm, fila_lock_turn, fila_typing, fila_flush, fila_resume,
-    fila_suspend, fila_release, fila_clinic_wrote, fila_takeover, fila_give_to_human, fila_ignore_waiting, fila_require, fila_lock, fila_refuse;
+    fila_suspend, fila_release, fila_clinic_wrote, fila_takeover, fila_give_to_human, fila_silence, fila_ignore_waiting, fila_require, fila_lock, fila_refuse;

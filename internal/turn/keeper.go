@@ -39,6 +39,10 @@ func (k *Keeper) keep(ctx context.Context, turn int64, attempt int, leased time.
 	kept, cancel := context.WithCancelCause(ctx)
 	h := &hold{attempt: attempt, since: leased, cancel: cancel}
 	k.mu.Lock()
+	if before, ok := k.held[turn]; ok {
+		// Claimed here a second time: its lease had run out before we noticed. The first run is somebody else from now on.
+		before.cancel(errLeaseLost)
+	}
 	k.held[turn] = h
 	k.mu.Unlock()
 	return kept, func() {
@@ -134,6 +138,16 @@ func (k *Keeper) stopExpired() {
 		if time.Since(h.since) > k.lease {
 			h.cancel(errLeaseLost)
 		}
+	}
+}
+
+// check stops the turn if its lease has run out by our own clock. A process that was frozen finds out here, before it calls
+// anyone, and not only at its next renewal.
+func (k *Keeper) check(turn int64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if h, ok := k.held[turn]; ok && time.Since(h.since) > k.lease {
+		h.cancel(errLeaseLost)
 	}
 }
 

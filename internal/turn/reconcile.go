@@ -24,7 +24,9 @@ func (r *run) reconcile() {
 }
 
 func (r *run) reconcileAgent() {
+	r.pass("before question")
 	known, err := r.project.Agent.Reconcile(r.ctx, r.work.ID)
+	r.pass("after question")
 	switch {
 	case err == nil && known.Outcome == call.Done:
 		r.reply(known.Answer)
@@ -41,7 +43,9 @@ func (r *run) reconcilePart() {
 		r.resume()
 		return
 	}
+	r.pass("before question of a part")
 	known, err := r.project.Channel.Reconcile(r.ctx, w.ID, w.Doubtful)
+	r.pass("after question of a part")
 	switch {
 	case err == nil && known.Outcome == call.Done:
 		r.arrived(known.ProviderID)
@@ -54,7 +58,7 @@ func (r *run) reconcilePart() {
 
 // arrived notes that the doubtful part did go out after all.
 func (r *run) arrived(providerID string) {
-	verdict, err := stored(r, func(ctx context.Context) (string, error) {
+	verdict, err := stored(r, "sent", func(ctx context.Context) (string, error) {
 		return r.store.sent(ctx, r.work, r.work.Doubtful, providerID, false)
 	})
 	switch {

@@ -34,6 +34,8 @@ type Runner struct {
 	keeper  *Keeper
 	observe Observer
 	log     zerolog.Logger
+	// point, where it is set, is told of every place at which this process may die. Only tests set it.
+	point func(*Work, string)
 }
 
 // NewRunner makes a runner. Every function of the observer must be set.
@@ -62,7 +64,15 @@ func (r *Runner) Run(ctx context.Context, p *Project, w Work, leased time.Time) 
 	kept, release := r.keeper.keep(ctx, w.ID, w.Attempt, leased)
 	defer release()
 	one := &run{Runner: r, project: p, work: &w, began: time.Now(), ctx: kept, storing: context.WithoutCancel(ctx)}
+	one.pass("begin")
 	one.enter() //nolint:contextcheck // The run carries two contexts of its own, and says of each what it is for.
+}
+
+// pass tells where the run stands.
+func (r *run) pass(point string) {
+	if r.point != nil {
+		r.point(r.work, point)
+	}
 }
 
 // enter goes on from where the turn stands.
@@ -93,11 +103,14 @@ func (r *run) ask() {
 	if w.Why == WhyBegun {
 		r.observe.Late(w.Project, w.Late+time.Since(r.began))
 	}
+	r.pass("before ask")
+	r.keeper.check(w.ID)
 	began := time.Now()
 	answer, err := r.project.Agent.Ask(r.ctx, agent.Request{
 		TurnID: w.ID, Project: w.Project, Phone: w.Phone, SessionID: w.SessionID, ContactName: w.ContactName, Text: w.Text,
 		Attempt: w.Attempt, FiredBy: w.FiredBy, Messages: w.Messages, SupersededTurns: w.Superseded,
 	})
+	r.pass("after ask")
 	if err != nil && r.stopped(err) {
 		return
 	}
@@ -119,7 +132,7 @@ func (r *run) stopped(err error) bool {
 	}
 	switch cause := context.Cause(r.ctx); {
 	case errors.Is(cause, errInterrupted):
-		verdict, err := stored(r, func(ctx context.Context) (string, error) { return r.store.interrupted(ctx, r.work) })
+		verdict, err := stored(r, "interrupted", func(ctx context.Context) (string, error) { return r.store.interrupted(ctx, r.work) })
 		if err == nil && verdict == "superseded" {
 			r.ended(verdict)
 			return true
@@ -128,7 +141,7 @@ func (r *run) stopped(err error) bool {
 		r.unknown(failure{stage: stageAgent, reason: "the call was interrupted"}, 0)
 	case errors.Is(cause, errLeaseLost):
 		// Somebody else has the turn, or it is over; if it was discarded, its conversation waits for this call's end.
-		_, _ = stored(r, func(ctx context.Context) (struct{}, error) { return struct{}{}, r.store.hungUp(ctx, r.work.ID) })
+		_, _ = stored(r, "hung up", func(ctx context.Context) (struct{}, error) { return struct{}{}, r.store.hungUp(ctx, r.work) })
 		r.log.Warn().Int64("turn", r.work.ID).Int("attempt", r.work.Attempt).Msg("turn let go: its lease is lost")
 	default:
 		r.handBack()
@@ -137,7 +150,7 @@ func (r *run) stopped(err error) bool {
 }
 
 func (r *run) handBack() {
-	_, _ = stored(r, func(ctx context.Context) (struct{}, error) {
+	_, _ = stored(r, "hand back", func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, r.store.handBack(ctx, []int64{r.work.ID}, []int{r.work.Attempt})
 	})
 }
@@ -145,7 +158,7 @@ func (r *run) handBack() {
 // await lets go of a turn whose agent will call back.
 func (r *run) await() {
 	timeout := r.project.AgentTimeout
-	verdict, err := stored(r, func(ctx context.Context) (string, error) { return r.store.awaitReply(ctx, r.work, timeout) })
+	verdict, err := stored(r, "await reply", func(ctx context.Context) (string, error) { return r.store.awaitReply(ctx, r.work, timeout) })
 	switch {
 	case err != nil:
 		return
@@ -159,7 +172,7 @@ func (r *run) await() {
 // reply stores the answer, passes the gate, and delivers.
 func (r *run) reply(answer agent.Answer) {
 	parts := r.project.parts(answer)
-	verdict, err := stored(r, func(ctx context.Context) (string, error) {
+	verdict, err := stored(r, "reply", func(ctx context.Context) (string, error) {
 		return r.store.Reply(ctx, r.work.Project, r.work.ID, &r.work.Attempt, Reply{Text: text(answer), Parts: parts, Handoff: answer.Handoff, Send: true})
 	})
 	if err != nil {
@@ -198,7 +211,7 @@ func numbered(texts []string) []part {
 
 // resume goes on with the delivery at the first part that is not out.
 func (r *run) resume() {
-	parts, err := stored(r, func(ctx context.Context) ([]part, error) { return r.store.parts(ctx, r.work.ID) })
+	parts, err := stored(r, "parts", func(ctx context.Context) ([]part, error) { return r.store.parts(ctx, r.work.ID) })
 	if err != nil {
 		return
 	}
@@ -219,7 +232,7 @@ func (r *run) deliver(parts []part, first int, intended bool) {
 	for i := first; i < len(parts); i++ {
 		number := parts[i].Number
 		if !intended {
-			verdict, err := stored(r, func(ctx context.Context) (string, error) { return r.store.send(ctx, r.work, number) })
+			verdict, err := stored(r, "gate", func(ctx context.Context) (string, error) { return r.store.send(ctx, r.work, number) })
 			if err != nil {
 				return
 			}
@@ -232,7 +245,7 @@ func (r *run) deliver(parts []part, first int, intended bool) {
 		if !ok {
 			return
 		}
-		verdict, err := stored(r, func(ctx context.Context) (string, error) { return r.store.sent(ctx, r.work, number, id, delay == 0) })
+		verdict, err := stored(r, "sent", func(ctx context.Context) (string, error) { return r.store.sent(ctx, r.work, number, id, delay == 0) })
 		if err != nil {
 			return
 		}
@@ -255,10 +268,13 @@ func (r *run) deliver(parts []part, first int, intended bool) {
 // sendPart sends one part, or records why it did not go out.
 func (r *run) sendPart(p part, of int) (providerID string, ok bool) {
 	w := r.work
+	r.pass("before part")
+	r.keeper.check(w.ID)
 	began := time.Now()
 	id, err := r.project.Channel.Send(r.ctx, delivery.Part{
 		TurnID: w.ID, Project: w.Project, Phone: w.Phone, Address: w.Address, SessionID: w.SessionID, Number: p.Number, Of: of, Text: p.Text,
 	})
+	r.pass("after part")
 	if err != nil && errors.Is(err, context.Canceled) && r.ctx.Err() != nil {
 		// The intent stays behind; whoever goes on with the turn sees a part that may be out.
 		r.handBack()
@@ -333,7 +349,7 @@ func (r *run) unknown(f failure, least time.Duration) {
 // record writes the failure down and does what follows from it.
 func (r *run) record(f failure) {
 	w := r.work
-	state, err := stored(r, func(ctx context.Context) (string, error) { return r.store.fail(ctx, w, f) })
+	state, err := stored(r, "fail", func(ctx context.Context) (string, error) { return r.store.fail(ctx, w, f) })
 	if err != nil {
 		return
 	}
@@ -361,15 +377,18 @@ func (r *run) record(f failure) {
 // sayFallback tells the patient that nobody could answer. It is said at most once: after a doubtful send it stays said.
 func (r *run) sayFallback() {
 	w := r.work
-	text, err := stored(r, func(ctx context.Context) (string, error) { return r.store.fallback(ctx, w.ID) })
-	if err != nil || text == "" {
-		return
-	}
-	// Not under r.ctx: the turn is over, so nobody renews its lease, and that must not cut the last word short.
 	for attempt := 1; ; attempt++ {
+		// Read anew every time: somebody may have taken the conversation, or erased it.
+		text, err := stored(r, "fallback", func(ctx context.Context) (string, error) { return r.store.fallback(ctx, w.ID) })
+		if err != nil || text == "" {
+			return
+		}
+		// Not under r.ctx: the turn is over, so nobody renews its lease, and that must not cut the last word short.
+		r.pass("before last word")
 		id, err := r.project.Channel.Send(r.storing, delivery.Part{
 			TurnID: w.ID, Project: w.Project, Phone: w.Phone, Address: w.Address, SessionID: w.SessionID, Of: 1, Text: text,
 		})
+		r.pass("after last word")
 		outcome := call.OutcomeOf(err)
 		if outcome == call.NotDone && !r.project.Backoff.Exhausted(attempt) && pause(r.storing, r.project.Backoff.Delay(attempt, rand.Float64())) {
 			continue
@@ -378,7 +397,7 @@ func (r *run) sayFallback() {
 		if state == "" {
 			state = "failed"
 		}
-		_, _ = stored(r, func(ctx context.Context) (struct{}, error) {
+		_, _ = stored(r, "fallback sent", func(ctx context.Context) (struct{}, error) {
 			return struct{}{}, r.store.fallbackSent(ctx, w.ID, state, id)
 		})
 		return
@@ -390,7 +409,7 @@ func (r *run) ended(verdict string) {
 	w := r.work
 	if verdict == "stale" || verdict == "absent" {
 		r.log.Info().Str("project", w.Project).Int64("turn", w.ID).Int("attempt", w.Attempt).Msg("turn is over or somebody else's")
-		_, _ = stored(r, func(ctx context.Context) (struct{}, error) { return struct{}{}, r.store.hungUp(ctx, w.ID) })
+		_, _ = stored(r, "hung up", func(ctx context.Context) (struct{}, error) { return struct{}{}, r.store.hungUp(ctx, w) })
 		return
 	}
 	if verdict != Held {
@@ -405,7 +424,9 @@ func (r *run) ended(verdict string) {
 const storeFor = time.Minute
 
 // stored writes, and keeps trying while the database is away.
-func stored[T any](r *run, write func(context.Context) (T, error)) (T, error) {
+func stored[T any](r *run, step string, write func(context.Context) (T, error)) (T, error) {
+	r.pass("before " + step)
+	defer r.pass("after " + step)
 	ctx, cancel := context.WithTimeout(r.storing, storeFor)
 	defer cancel()
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, time.Second) {
@@ -415,7 +436,7 @@ func stored[T any](r *run, write func(context.Context) (T, error)) (T, error) {
 		}
 		stopping := errors.Is(context.Cause(r.ctx), errShutdown)
 		if postgres.Classify(err) != postgres.Away || stopping || !pause(ctx, wait) {
-			r.log.Error().Int64("turn", r.work.ID).Int("attempt", r.work.Attempt).Str("error", postgres.Safe(err)).Msg("turn's step not stored")
+			r.log.Error().Int64("turn", r.work.ID).Int("attempt", r.work.Attempt).Str("step", step).Str("error", postgres.Safe(err)).Msg("turn's step not stored")
 			return result, err
 		}
 	}

@@ -103,8 +103,8 @@ func (l *Store) handBack(ctx context.Context, turns []int64, attempts []int) err
 	return l.exec(ctx, handBackStatement, turns, attempts)
 }
 
-func (l *Store) hungUp(ctx context.Context, turn int64) error {
-	return l.exec(ctx, hungUpStatement, turn)
+func (l *Store) hungUp(ctx context.Context, w *Work) error {
+	return l.exec(ctx, hungUpStatement, w.ID, w.Attempt)
 }
 
 // Reply stores an answer and passes it through the gate. With attempt nil it is the callback of an agent that named none.
