@@ -1,0 +1,1626 @@
+-- The schema after all migrations, in the words of Postgres 15. Written by make schema.
+
+CREATE FUNCTION public.fila_adopt(p_project text) RETURNS SETOF text
+    LANGUAGE plpgsql
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    p projects;
+    foreign_row fila_mensagens;
+    found_ids bigint[];
+    free text[];
+    key text;
+    number bigint;
+    kept boolean;
+    why text;
+BEGIN
+    SELECT * INTO STRICT p FROM projects WHERE name = p_project;
+    found_ids := ARRAY(
+        SELECT q.id FROM fila_mensagens q WHERE q.projeto = p_project AND NOT q.registered ORDER BY q.id LIMIT 1000
+    );
+    IF cardinality(found_ids) = 0 THEN
+        RETURN;
+    END IF;
+    INSERT INTO conversations (project, phone, address)
+    SELECT p_project, fila_key(q.telefone, p.country), max(coalesce(q.address, q.telefone))
+    FROM fila_mensagens q
+    WHERE q.projeto = p_project AND NOT q.registered AND q.id = ANY (found_ids) AND fila_key(q.telefone, p.country) <> ''
+    GROUP BY 2
+    ORDER BY 2
+    ON CONFLICT (project, phone) DO NOTHING;
+    -- A conversation that somebody holds is left for the next look: the drains of all others pass through here.
+    free := ARRAY(
+        SELECT c.phone FROM conversations c
+        WHERE c.project = p_project AND c.phone IN (
+            SELECT fila_key(q.telefone, p.country)
+            FROM fila_mensagens q
+            WHERE q.projeto = p_project AND NOT q.registered AND q.id = ANY (found_ids)
+        )
+        ORDER BY c.phone
+        FOR NO KEY UPDATE SKIP LOCKED
+    );
+
+    FOR foreign_row IN
+        SELECT q.* FROM fila_mensagens q
+        WHERE q.projeto = p_project AND NOT q.registered AND q.id = ANY (found_ids)
+            AND (fila_key(q.telefone, p.country) = '' OR fila_key(q.telefone, p.country) = ANY (free))
+        ORDER BY q.id FOR UPDATE SKIP LOCKED
+    LOOP
+        key := fila_key(foreign_row.telefone, p.country);
+        why := NULL;
+        IF key = '' OR (foreign_row.mensagem = '' AND foreign_row.media IS NULL) THEN
+            why := 'empty';
+        ELSIF p.takeover_messages = 'ignore' AND EXISTS (
+            SELECT FROM conversations c
+            WHERE c.project = p_project AND c.phone = key AND fila_mode(c.mode, c.until) = 'human'
+        ) THEN
+            why := 'human';
+        END IF;
+        -- A number that the other program made up must not meet one that we gave or will give.
+        number := foreign_row.id;
+        IF number > (SELECT last_value FROM fila_mensagens_id_seq) OR EXISTS (SELECT FROM receipts r WHERE r.id = number) THEN
+            number := nextval('fila_mensagens_id_seq');
+        END IF;
+        kept := NOT EXISTS (
+            SELECT FROM erased_receipts e
+            WHERE e.project = p_project AND e.digest = sha256(convert_to(foreign_row.id_mensagem, 'UTF8'))
+        );
+        IF kept THEN
+            INSERT INTO receipts (id, project, message_id, phone, status, reason)
+            VALUES (
+                number, p_project, nullif(foreign_row.id_mensagem, ''), key,
+                CASE WHEN why IS NULL THEN 'queued' ELSE 'ignored' END, why
+            )
+            ON CONFLICT (project, message_id) DO NOTHING;
+            kept := FOUND AND why IS NULL;
+        END IF;
+        IF kept THEN
+            UPDATE fila_mensagens q SET
+                id = number, registered = true, telefone = key, address = coalesce(q.address, q.telefone),
+                timestamp = least(q.timestamp, clock_timestamp())
+            WHERE q.projeto = p_project AND q.telefone = foreign_row.telefone AND q.id = foreign_row.id;
+            UPDATE conversations c SET address = coalesce(foreign_row.address, foreign_row.telefone)
+            WHERE c.project = p_project AND c.phone = key;
+            RETURN NEXT key;
+        ELSE
+            DELETE FROM fila_mensagens q
+            WHERE q.projeto = p_project AND q.telefone = foreign_row.telefone AND q.id = foreign_row.id;
+        END IF;
+    END LOOP;
+END
+$$;
+
+CREATE FUNCTION public.fila_await_reply(p_turn bigint, p_attempt integer, p_timeout double precision) RETURNS text
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    t turns;
+    mode text;
+BEGIN
+    SELECT * INTO t FROM turns WHERE id = p_turn;
+    SELECT fila_mode(c.mode, c.until) INTO mode FROM conversations c WHERE c.project = t.project AND c.phone = t.phone FOR NO KEY UPDATE;
+    IF mode = 'human' THEN
+        UPDATE turns SET state = 'discarded', reason = 'human', finished_at = clock_timestamp(), lease_until = NULL
+        WHERE id = p_turn AND attempt = p_attempt AND state = 'running';
+        RETURN CASE WHEN FOUND THEN 'discarded' ELSE 'stale' END;
+    END IF;
+    UPDATE turns SET reply_until = clock_timestamp() + make_interval(secs => p_timeout), lease_until = NULL
+    WHERE id = p_turn AND attempt = p_attempt AND state = 'running';
+    RETURN CASE WHEN FOUND THEN 'awaited' ELSE 'stale' END;
+END
+$$;
+
+CREATE TABLE public.projects (
+    name text NOT NULL,
+    country text DEFAULT ''::text NOT NULL,
+    debounce interval NOT NULL,
+    max_wait interval NOT NULL,
+    max_messages integer NOT NULL,
+    joiner text NOT NULL,
+    during_turn text NOT NULL,
+    supersede_limit integer NOT NULL,
+    on_dead text NOT NULL,
+    takeover_on_human boolean NOT NULL,
+    takeover_for interval NOT NULL,
+    takeover_messages text NOT NULL,
+    fallback_text text DEFAULT ''::text NOT NULL,
+    fallback_takeover boolean DEFAULT false NOT NULL,
+    updated_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT projects_during_turn_check CHECK ((during_turn = ANY (ARRAY['queue'::text, 'supersede'::text, 'interrupt'::text]))),
+    CONSTRAINT projects_max_messages_check CHECK ((max_messages > 0)),
+    CONSTRAINT projects_name_check CHECK ((name ~ '^[a-z][a-z0-9_]{0,39}$'::text)),
+    CONSTRAINT projects_on_dead_check CHECK ((on_dead = ANY (ARRAY['advance'::text, 'suspend'::text]))),
+    CONSTRAINT projects_takeover_messages_check CHECK ((takeover_messages = ANY (ARRAY['ignore'::text, 'hold'::text])))
+);
+
+CREATE TABLE public.turns (
+    id bigint NOT NULL,
+    project text NOT NULL,
+    phone text NOT NULL,
+    state text NOT NULL,
+    open boolean GENERATED ALWAYS AS ((state = ANY (ARRAY['running'::text, 'retrying'::text, 'replied'::text, 'sending'::text, 'unknown'::text]))) STORED NOT NULL,
+    dead boolean GENERATED ALWAYS AS ((state = 'dead'::text)) STORED NOT NULL,
+    stage text DEFAULT 'agent'::text NOT NULL,
+    fired_by text NOT NULL,
+    address text NOT NULL,
+    contact_name text,
+    session_id text NOT NULL,
+    message_ids bigint[] NOT NULL,
+    messages jsonb NOT NULL,
+    text text NOT NULL,
+    superseded_turns bigint[] DEFAULT '{}'::bigint[] NOT NULL,
+    superseded_by bigint,
+    reply text,
+    handoff boolean DEFAULT false NOT NULL,
+    attempt integer DEFAULT 1 NOT NULL,
+    agent_failures integer DEFAULT 0 NOT NULL,
+    delivery_failures integer DEFAULT 0 NOT NULL,
+    crashes integer DEFAULT 0 NOT NULL,
+    confirmed_at timestamp with time zone,
+    reply_until timestamp with time zone,
+    instance text,
+    lease_until timestamp with time zone,
+    next_attempt_at timestamp with time zone,
+    reconcile_since timestamp with time zone,
+    first_at timestamp with time zone NOT NULL,
+    due_at timestamp with time zone NOT NULL,
+    drained_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    replied_at timestamp with time zone,
+    finished_at timestamp with time zone,
+    reason text,
+    errors jsonb DEFAULT '[]'::jsonb NOT NULL,
+    CONSTRAINT turns_fired_by_check CHECK ((fired_by = ANY (ARRAY['quiet'::text, 'ceiling'::text, 'count'::text, 'flush'::text, 'resume'::text]))),
+    CONSTRAINT turns_message_ids_check CHECK ((cardinality(message_ids) > 0)),
+    CONSTRAINT turns_stage_check CHECK ((stage = ANY (ARRAY['agent'::text, 'delivery'::text]))),
+    CONSTRAINT turns_state_check CHECK ((state = ANY (ARRAY['running'::text, 'retrying'::text, 'replied'::text, 'sending'::text, 'unknown'::text, 'done'::text, 'superseded'::text, 'discarded'::text, 'dead'::text])))
+)
+WITH (fillfactor='80', autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_threshold='1000', autovacuum_vacuum_cost_delay='0');
+
+CREATE FUNCTION public.fila_bury(t public.turns, p public.projects, mode text) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    IF p.fallback_takeover AND mode = 'agent' THEN
+        PERFORM fila_give_to_human(t.project, t.phone, NULL, 'fila', 'turn ' || t.id || ' is dead');
+    ELSIF p.on_dead = 'suspend' AND mode = 'agent' THEN
+        UPDATE conversations SET mode = 'suspended', until = NULL, due_now_at = NULL, due_now_by = NULL
+        WHERE project = t.project AND phone = t.phone;
+        INSERT INTO audit (project, phone, turn_id, action, actor, reason) VALUES (t.project, t.phone, t.id, 'suspend', 'fila', 'turn ' || t.id || ' is dead');
+    END IF;
+    IF p.fallback_text <> '' AND mode = 'agent' THEN
+        -- Behind the rest, since whoever gets the conversation silences what was to be said before.
+        -- Said at most once: an instance that dies now leaves it as an intent without a result.
+        INSERT INTO deliveries (turn_id, part, project, text, state, attempts, intended_at)
+        VALUES (t.id, 0, t.project, p.fallback_text, 'sending', 1, clock_timestamp())
+        ON CONFLICT (turn_id, part) DO NOTHING;
+    END IF;
+END
+$$;
+
+CREATE FUNCTION public.fila_claim(p_projects text[], p_slots integer[], p_instance text, p_lease double precision) RETURNS TABLE(turn_id bigint, project text, phone text, state text, stage text, why text, attempt integer, fired_by text, address text, contact_name text, session_id text, messages jsonb, body text, superseded_turns bigint[], message_count integer, agent_failures integer, delivery_failures integer, crashes integer, reconcile_seconds double precision, doubtful_part integer)
+    LANGUAGE plpgsql
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    candidate bigint[];
+BEGIN
+    candidate := ARRAY(
+        SELECT t.id
+        FROM unnest(p_projects, p_slots) AS wanted (project, slots)
+        CROSS JOIN LATERAL (
+            SELECT t.id
+            FROM turns t
+            JOIN conversations c ON c.project = t.project AND c.phone = t.phone
+            WHERE t.project = wanted.project AND t.open AND c.mode <> 'suspended' AND (
+                (t.state = 'retrying' AND t.next_attempt_at <= clock_timestamp())
+                OR (t.state IN ('running', 'sending') AND t.lease_until < clock_timestamp())
+                OR (t.state = 'running' AND t.reply_until < clock_timestamp())
+                OR (t.state = 'replied' AND coalesce(t.lease_until < clock_timestamp(), true))
+                OR (t.state = 'unknown' AND t.next_attempt_at <= clock_timestamp())
+            )
+            ORDER BY t.id
+            LIMIT wanted.slots
+        ) t
+    );
+    IF cardinality(candidate) = 0 THEN
+        RETURN;
+    END IF;
+
+    RETURN QUERY
+    WITH held AS MATERIALIZED (
+        SELECT t.id, fila_mode(c.mode, c.until) AS mode
+        FROM conversations c
+        JOIN turns t ON t.project = c.project AND t.phone = c.phone
+        WHERE t.id = ANY (candidate)
+        ORDER BY c.project, c.phone
+        FOR NO KEY UPDATE OF c SKIP LOCKED
+    ), before AS MATERIALIZED (
+        -- Read again under the locks: only what is still so is taken.
+        SELECT t.id, h.mode,
+            CASE
+                WHEN t.state = 'retrying' AND t.next_attempt_at <= clock_timestamp() THEN 'retry'
+                WHEN t.state IN ('running', 'sending') AND t.lease_until = '-infinity' THEN 'handed_back'
+                WHEN t.state IN ('running', 'sending') AND t.lease_until < clock_timestamp() THEN 'abandoned'
+                WHEN t.state = 'running' AND t.reply_until < clock_timestamp() THEN 'overdue'
+                WHEN t.state = 'replied' AND coalesce(t.lease_until < clock_timestamp(), true) THEN 'held'
+                WHEN t.state = 'unknown' AND t.next_attempt_at <= clock_timestamp() THEN 'reconcile'
+            END AS why,
+            t.instance
+        FROM turns t
+        JOIN held h ON h.id = t.id
+        WHERE h.mode <> 'suspended'
+        FOR NO KEY UPDATE OF t SKIP LOCKED
+    ), claimed AS (
+        UPDATE turns t SET
+            state = CASE
+                WHEN b.mode = 'human' AND b.why <> 'reconcile' THEN 'discarded'
+                WHEN b.why = 'retry' THEN CASE t.stage WHEN 'agent' THEN 'running' ELSE 'sending' END
+                ELSE t.state
+            END,
+            reason = CASE WHEN b.mode = 'human' AND b.why <> 'reconcile' THEN 'human' ELSE t.reason END,
+            finished_at = CASE WHEN b.mode = 'human' AND b.why <> 'reconcile' THEN clock_timestamp() END,
+            attempt = t.attempt + CASE WHEN b.why IN ('reconcile', 'overdue', 'held') THEN 0 ELSE 1 END,
+            crashes = t.crashes + (b.why = 'abandoned')::integer,
+            errors = CASE
+                WHEN b.why = 'abandoned' THEN t.errors || jsonb_build_object(
+                    'at', fila_time(clock_timestamp()), 'attempt', t.attempt, 'stage', 'instance',
+                    'error', 'instance ' || coalesce(t.instance, '?') || ' gave no sign of life for the length of its lease')
+                ELSE t.errors
+            END,
+            instance = p_instance,
+            lease_until = CASE WHEN b.why <> 'reconcile' AND b.mode <> 'human' THEN clock_timestamp() + make_interval(secs => p_lease) END,
+            -- A question has no lease: if its asker dies, it is asked again.
+            next_attempt_at = CASE WHEN b.why = 'reconcile' THEN clock_timestamp() + interval '2 minutes' END,
+            reply_until = NULL
+        FROM before b
+        WHERE t.id = b.id AND b.why IS NOT NULL
+        RETURNING t.*, b.why
+    )
+    SELECT
+        t.id, t.project, t.phone, t.state, t.stage, t.why, t.attempt, t.fired_by, t.address, t.contact_name, t.session_id, t.messages,
+        t.text, t.superseded_turns, cardinality(t.message_ids), t.agent_failures, t.delivery_failures, t.crashes,
+        extract(epoch FROM clock_timestamp() - t.reconcile_since)::double precision,
+        (SELECT d.part FROM deliveries d WHERE d.turn_id = t.id AND d.part > 0 AND d.state IN ('sending', 'unknown') ORDER BY d.part LIMIT 1)
+    FROM claimed t;
+END
+$$;
+
+CREATE FUNCTION public.fila_clinic_wrote(p_project text, p_phone text, p_message_id text, p_text text) RETURNS text
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    p projects;
+    c conversations;
+BEGIN
+    SELECT * INTO STRICT p FROM projects WHERE name = p_project;
+    IF EXISTS (SELECT FROM deliveries d WHERE d.project = p_project AND d.provider_id = p_message_id)
+        OR EXISTS (
+            SELECT FROM turns t JOIN deliveries d ON d.turn_id = t.id
+            WHERE t.project = p_project AND t.phone = p_phone AND t.open AND d.state IN ('sending', 'unknown') AND d.text = p_text
+        ) THEN
+        UPDATE receipts SET reason = 'echo' WHERE project = p_project AND message_id = p_message_id;
+        RETURN 'echo';
+    END IF;
+    IF p.takeover_on_human THEN
+        c := fila_lock(p_project, p_phone);
+        -- What somebody suspended stays so until that person resumes it.
+        IF c.mode <> 'suspended' THEN
+            PERFORM fila_give_to_human(p_project, c.phone, NULL, 'clinic', 'a person of the clinic wrote');
+        END IF;
+    END IF;
+    RETURN 'from_me';
+END
+$$;
+
+CREATE FUNCTION public.fila_confirm(p_project text, p_turn bigint, p_attempt integer) RETURNS text
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    t turns;
+BEGIN
+    t := fila_lock_turn(p_project, p_turn);
+    IF t.state <> 'running' OR t.attempt <> coalesce(p_attempt, t.attempt) THEN
+        RETURN CASE WHEN t.state = 'superseded' THEN 'superseded' WHEN t.state = 'discarded' AND t.reason = 'human' THEN 'human' ELSE 'stale' END;
+    ELSIF EXISTS (
+        SELECT FROM conversations c WHERE c.project = t.project AND c.phone = t.phone AND fila_mode(c.mode, c.until) <> 'agent'
+    ) THEN
+        RETURN 'human';
+    ELSIF fila_overtaken(t) THEN
+        RETURN 'superseded';
+    END IF;
+    UPDATE turns SET confirmed_at = coalesce(confirmed_at, clock_timestamp()) WHERE id = p_turn;
+    RETURN 'proceed';
+END
+$$;
+
+CREATE FUNCTION public.fila_discard(p_turn bigint, p_by text, p_reason text, p_project text DEFAULT NULL::text) RETURNS text
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    t turns;
+BEGIN
+    PERFORM fila_require('by', p_by);
+    PERFORM fila_require('reason', p_reason);
+    t := fila_lock_turn(p_project, p_turn);
+    IF t.state <> 'dead' AND NOT t.open THEN
+        PERFORM fila_refuse('FI409', 'turn ' || p_turn || ' is ' || t.state || ', which is its end');
+    END IF;
+    UPDATE turns SET
+        state = 'discarded', reason = p_reason, attempt = attempt + t.open::integer, finished_at = clock_timestamp(),
+        next_attempt_at = NULL, reply_until = NULL
+    WHERE id = p_turn;
+    INSERT INTO audit (project, phone, turn_id, action, actor, reason) VALUES (t.project, t.phone, t.id, 'discard', p_by, p_reason);
+    PERFORM fila_wake(t.project, t.phone);
+    RETURN 'discarded';
+END
+$$;
+
+CREATE FUNCTION public.fila_drain(p_project text, p_phones text[], p_instance text, p_lease double precision) RETURNS TABLE(phone text, verdict text, wait_seconds double precision, first_seconds double precision, waiting integer, turn_id bigint, fired_by text, address text, contact_name text, session_id text, messages jsonb, body text, superseded_turns bigint[], message_count integer, late_seconds double precision)
+    LANGUAGE plpgsql
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    p projects;
+    locked text[];
+BEGIN
+    IF EXISTS (SELECT FROM fila_mensagens q WHERE q.projeto = p_project AND NOT q.registered) THEN
+        PERFORM fila_adopt(p_project);
+    END IF;
+    SELECT * INTO STRICT p FROM projects WHERE name = p_project;
+    locked := ARRAY(
+        SELECT c.phone FROM conversations c
+        WHERE c.project = p_project AND c.phone = ANY (p_phones)
+            AND pg_try_advisory_xact_lock(hashtextextended('conversation:' || p_project || ':' || c.phone, 7302))
+        ORDER BY c.phone
+        FOR NO KEY UPDATE SKIP LOCKED
+    );
+
+    RETURN QUERY
+    WITH waiting AS MATERIALIZED (
+        SELECT
+            q.telefone, q.id, q.timestamp, q.superseded,
+            row_number() OVER (PARTITION BY q.telefone, q.superseded ORDER BY q.id) AS place
+        FROM fila_mensagens q
+        WHERE q.projeto = p_project AND q.telefone = ANY (locked) AND q.registered
+    ), burst AS (
+        SELECT
+            w.telefone,
+            coalesce(min(w.timestamp) FILTER (WHERE NOT w.superseded), min(w.timestamp)) AS first_at,
+            coalesce(max(w.timestamp) FILTER (WHERE NOT w.superseded), min(w.timestamp)) AS last_at,
+            max(w.timestamp) FILTER (WHERE NOT w.superseded AND w.place = p.max_messages) AS full_at,
+            bool_or(w.place > p.max_messages AND NOT w.superseded) AS more,
+            count(*)::integer AS waiting
+        FROM waiting w
+        GROUP BY w.telefone
+    ), judged AS MATERIALIZED (
+        SELECT
+            c.phone, c.address, c.contact_name, c.session_id, c.due_now_at, c.superseded_turns, b.more, b.waiting, b.first_at, due.at, due.by, o.id AS open_turn,
+            CASE
+                WHEN b.telefone IS NULL THEN 'empty'
+                WHEN o.overtaken AND fila_mode(c.mode, c.until) = 'agent' THEN CASE WHEN due.at > clock_timestamp() THEN 'early' ELSE 'interrupt' END
+                WHEN o.id IS NOT NULL THEN 'open'
+                WHEN l.lease_until > clock_timestamp() THEN 'hanging_up'
+                WHEN fila_mode(c.mode, c.until) <> 'agent' THEN fila_mode(c.mode, c.until)
+                WHEN due.at > clock_timestamp() THEN 'early'
+                ELSE 'due'
+            END AS verdict,
+            CASE
+                WHEN fila_mode(c.mode, c.until) = 'human' THEN c.until
+                WHEN l.lease_until > due.at THEN l.lease_until
+                ELSE due.at
+            END AS look_again_at
+        FROM conversations c
+        LEFT JOIN burst b ON b.telefone = c.phone
+        LEFT JOIN LATERAL (
+            SELECT t.id, p.during_turn = 'interrupt' AND t.state IN ('running', 'retrying') AND fila_overtaken(t) AS overtaken
+            FROM turns t
+            WHERE t.project = p_project AND t.phone = c.phone AND t.open
+        ) o ON true
+        LEFT JOIN LATERAL (
+            -- A turn that was discarded while its call ran keeps its lease until the call is over.
+            SELECT CASE WHEN NOT t.open THEN t.lease_until END AS lease_until
+            FROM turns t
+            WHERE t.project = p_project AND t.phone = c.phone
+            ORDER BY t.id DESC
+            LIMIT 1
+        ) l ON true
+        LEFT JOIN LATERAL (
+            SELECT v.at, v.by
+            FROM (
+                VALUES
+                    (greatest(c.due_now_at, b.first_at), c.due_now_by, 1, c.due_now_at IS NOT NULL),
+                    (greatest(b.last_at, c.typing_at) + p.debounce, 'quiet', 2, true),
+                    (b.first_at + p.max_wait, 'ceiling', 3, p.debounce > interval '0'),
+                    (b.full_at, 'count', 4, b.full_at IS NOT NULL)
+            ) AS v (at, by, rank, applies)
+            WHERE v.applies
+            -- Who asked for it now is named, although the window may have been over before.
+            ORDER BY v.rank <> 1, v.at, v.rank
+            LIMIT 1
+        ) due ON true
+        WHERE c.project = p_project AND c.phone = ANY (locked)
+    ), taken AS (
+        DELETE FROM fila_mensagens q
+        USING waiting w
+        JOIN judged j ON j.phone = w.telefone
+        WHERE j.verdict = 'due' AND (w.superseded OR w.place <= p.max_messages)
+            AND q.projeto = p_project AND q.telefone = w.telefone AND q.id = w.id
+        RETURNING q.*
+    ), ordered AS (
+        -- received_at strictly increases within a turn, whatever the clock did.
+        SELECT
+            s.*,
+            max(s.timestamp - s.place * interval '1 microsecond')
+                OVER (PARTITION BY s.telefone ORDER BY s.id) + s.place * interval '1 microsecond' AS received_at
+        FROM (SELECT t.*, row_number() OVER (PARTITION BY t.telefone ORDER BY t.id) AS place FROM taken t) s
+    ), begun AS (
+        INSERT INTO turns AS t (
+            project, phone, state, fired_by, address, contact_name, session_id, message_ids, messages, text, superseded_turns,
+            instance, lease_until, first_at, due_at
+        )
+        SELECT
+            p_project, j.phone, 'running', j.by, j.address, j.contact_name, coalesce(j.session_id, p_project || ':' || j.phone),
+            array_agg(o.id ORDER BY o.id),
+            jsonb_agg(
+                jsonb_build_object(
+                    'id', nullif(o.id_mensagem, ''), 'text', o.mensagem, 'kind', o.kind, 'media', o.media,
+                    'received_at', fila_time(o.received_at), 'sent_at', fila_time(o.sent_at),
+                    'metadata', coalesce(o.metadata, '{}')
+                ) ORDER BY o.id
+            ),
+            coalesce(string_agg(o.mensagem, p.joiner ORDER BY o.id) FILTER (WHERE o.mensagem <> ''), ''),
+            j.superseded_turns, p_instance, clock_timestamp() + make_interval(secs => p_lease),
+            j.first_at, j.at
+        FROM ordered o
+        JOIN judged j ON j.phone = o.telefone
+        GROUP BY j.phone, j.by, j.address, j.contact_name, j.session_id, j.superseded_turns, j.first_at, j.at
+        HAVING count(*) > 0
+        RETURNING t.*
+    ), settled AS (
+        UPDATE conversations c SET
+            due_now_at = CASE WHEN j.more THEN clock_timestamp() END,
+            due_now_by = CASE WHEN j.more THEN 'count' END,
+            superseded_turns = '{}'
+        FROM judged j
+        WHERE j.verdict = 'due' AND c.project = p_project AND c.phone = j.phone
+            AND (j.more OR j.due_now_at IS NOT NULL OR j.superseded_turns <> '{}')
+    ), superseding AS (
+        UPDATE turns t SET superseded_by = n.id
+        FROM begun n
+        WHERE n.superseded_turns <> '{}' AND t.id = ANY (n.superseded_turns) AND t.superseded_by IS NULL
+    )
+    SELECT
+        asked.phone,
+        CASE
+            WHEN n.id IS NOT NULL THEN 'drained'
+            WHEN j.phone IS NOT NULL THEN j.verdict
+            WHEN EXISTS (SELECT FROM conversations c WHERE c.project = p_project AND c.phone = asked.phone) THEN 'busy'
+            ELSE 'empty'
+        END,
+        greatest(extract(epoch FROM j.look_again_at - clock_timestamp())::double precision, 0),
+        extract(epoch FROM clock_timestamp() - j.first_at)::double precision,
+        coalesce(j.waiting, 0),
+        coalesce(n.id, CASE j.verdict WHEN 'interrupt' THEN j.open_turn END), n.fired_by, n.address, n.contact_name, n.session_id, n.messages, n.text, n.superseded_turns,
+        cardinality(n.message_ids), extract(epoch FROM clock_timestamp() - n.due_at)::double precision
+    FROM unnest(p_phones) AS asked (phone)
+    LEFT JOIN judged j ON j.phone = asked.phone
+    LEFT JOIN begun n ON n.phone = asked.phone;
+END
+$$;
+
+CREATE FUNCTION public.fila_erase(p_project text, p_phone text, p_by text) RETURNS jsonb
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    c conversations;
+    counts jsonb;
+BEGIN
+    PERFORM fila_require('by', p_by);
+    c := fila_lock(p_project, p_phone);
+    -- A row that another program inserted a moment ago still has its phone as it came.
+    WITH waiting AS (
+        DELETE FROM fila_mensagens q
+        USING projects p
+        WHERE p.name = p_project AND q.projeto = p_project
+            AND (q.telefone = c.phone OR (NOT q.registered AND fila_key(q.telefone, p.country) = c.phone))
+        RETURNING nullif(q.id_mensagem, '') AS id
+    ), parts AS (
+        DELETE FROM deliveries d USING turns t WHERE t.project = p_project AND t.phone = c.phone AND d.turn_id = t.id RETURNING d.provider_id
+    ), ended AS (
+        DELETE FROM turns t WHERE t.project = p_project AND t.phone = c.phone RETURNING 1
+    ), forgotten AS (
+        DELETE FROM receipts r WHERE r.project = p_project AND r.phone = c.phone RETURNING r.message_id
+    ), digests AS (
+        INSERT INTO erased_receipts (project, digest)
+        SELECT DISTINCT p_project, sha256(convert_to(known.id, 'UTF8'))
+        FROM (SELECT message_id FROM forgotten UNION ALL SELECT provider_id FROM parts UNION ALL SELECT id FROM waiting) AS known (id)
+        WHERE known.id IS NOT NULL
+        ON CONFLICT DO NOTHING
+    ), named AS (
+        UPDATE audit a SET phone = 'sha256:' || encode(sha256(convert_to(c.phone, 'UTF8')), 'hex'), reason = NULL, detail = '{}'
+        WHERE a.project = p_project AND a.phone = c.phone
+    )
+    SELECT jsonb_build_object(
+        'waiting', (SELECT count(*) FROM waiting), 'turns', (SELECT count(*) FROM ended),
+        'deliveries', (SELECT count(*) FROM parts), 'receipts', (SELECT count(*) FROM forgotten))
+    INTO counts;
+    DELETE FROM wakeups w WHERE w.project = p_project AND w.phone = c.phone;
+    DELETE FROM conversations v WHERE v.project = p_project AND v.phone = c.phone;
+    INSERT INTO audit (project, phone, action, actor, detail)
+    VALUES (p_project, 'sha256:' || encode(sha256(convert_to(c.phone, 'UTF8')), 'hex'), 'erase', p_by, counts);
+    RETURN counts;
+END
+$$;
+
+CREATE FUNCTION public.fila_explain(p_project text, p_phone text) RETURNS TABLE(explanation text)
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    p projects;
+    c conversations;
+    t turns;
+    waits record;
+    key text;
+BEGIN
+    SELECT * INTO p FROM projects WHERE name = p_project;
+    IF NOT FOUND THEN
+        PERFORM fila_refuse('FI404', 'project ' || p_project || ' is not known here');
+    END IF;
+    key := fila_key(p_phone, p.country);
+    SELECT * INTO c FROM conversations v WHERE v.project = p_project AND v.phone = key;
+    IF NOT FOUND THEN
+        explanation := 'No conversation ' || key || ' in ' || p_project || ': nothing was ever accepted from it, or it was erased.';
+        RETURN NEXT;
+        RETURN;
+    END IF;
+    explanation := CASE fila_mode(c.mode, c.until)
+        WHEN 'human' THEN 'mode human until ' || fila_time(c.until) || ': a person has the conversation; release it to give it back'
+        WHEN 'suspended' THEN 'mode suspended: messages wait until somebody resumes it'
+        ELSE 'mode agent: the agent answers'
+    END;
+    RETURN NEXT;
+
+    SELECT
+        count(*) AS number, min(q.timestamp) AS first_at, max(q.timestamp) AS last_at,
+        least(
+            c.due_now_at, greatest(max(q.timestamp), c.typing_at) + p.debounce,
+            CASE WHEN p.debounce > interval '0' THEN min(q.timestamp) + p.max_wait END) AS due_at
+    INTO waits
+    FROM fila_mensagens q
+    WHERE q.projeto = p_project AND q.telefone = key;
+    explanation := CASE
+        WHEN waits.number = 0 THEN 'nothing waits'
+        ELSE waits.number || ' message(s) wait since ' || fila_time(waits.first_at) || ', the last came at ' || fila_time(waits.last_at)
+            || '; by the window of ' || extract(epoch FROM p.debounce)::double precision || ' s they are due at ' || fila_time(waits.due_at)
+    END;
+    RETURN NEXT;
+
+    SELECT * INTO t FROM turns o WHERE o.project = p_project AND o.phone = key AND o.open;
+    IF FOUND THEN
+        explanation := 'turn ' || t.id || ' is open (' || t.state || ', attempt ' || t.attempt || ') since ' || fila_time(t.drained_at)
+            || CASE
+                WHEN t.reply_until IS NOT NULL THEN '; the agent said it would call back until ' || fila_time(t.reply_until)
+                WHEN t.state = 'retrying' THEN '; it is tried again at ' || fila_time(t.next_attempt_at)
+                WHEN t.state = 'unknown' THEN '; whether its effect happened is unknown: resolve it'
+                WHEN t.lease_until < clock_timestamp() THEN '; its instance ' || t.instance || ' is gone, the next sweep takes it over'
+                ELSE '; instance ' || coalesce(t.instance, '(none)') || ' has it until ' || coalesce(fila_time(t.lease_until), '(no lease)')
+            END
+            || CASE WHEN t.reason IS NULL THEN '' ELSE '; last trouble: ' || t.reason END
+            || '; no later message is drained before it ends';
+        RETURN NEXT;
+    END IF;
+
+    FOR t IN SELECT * FROM turns o WHERE o.project = p_project AND o.phone = key AND NOT o.open ORDER BY o.id DESC LIMIT 3 LOOP
+        explanation := 'turn ' || t.id || ' ended ' || t.state || ' at ' || fila_time(t.finished_at) || coalesce(' (' || t.reason || ')', '');
+        RETURN NEXT;
+    END LOOP;
+END
+$$;
+
+CREATE FUNCTION public.fila_fail(p_turn bigint, p_attempt integer, p_stage text, p_part integer, p_fate text, p_error text, p_counted boolean, p_delay double precision) RETURNS text
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    t turns;
+    p projects;
+    mode text;
+BEGIN
+    SELECT * INTO t FROM turns WHERE id = p_turn;
+    SELECT * INTO p FROM projects WHERE name = t.project;
+    SELECT fila_mode(c.mode, c.until) INTO mode FROM conversations c WHERE c.project = t.project AND c.phone = t.phone FOR NO KEY UPDATE;
+    SELECT * INTO t FROM turns WHERE id = p_turn FOR NO KEY UPDATE;
+    -- The agent may have called back while its own answer was lost: then the reply stands.
+    IF t.attempt IS DISTINCT FROM p_attempt OR t.state NOT IN ('running', 'sending', 'replied', 'unknown') OR mode IS NULL
+        OR (p_stage = 'agent' AND t.stage <> 'agent') THEN
+        RETURN 'stale';
+    END IF;
+    UPDATE turns SET
+        state = CASE
+            WHEN mode = 'human' AND p_fate = 'retry' THEN 'discarded'
+            ELSE CASE p_fate WHEN 'retry' THEN 'retrying' WHEN 'dead' THEN 'dead' ELSE 'unknown' END
+        END,
+        stage = CASE p_stage WHEN 'instance' THEN t.stage ELSE p_stage END,
+        reason = CASE WHEN mode = 'human' AND p_fate = 'retry' THEN 'human' ELSE p_error END,
+        agent_failures = agent_failures + (p_counted AND p_stage = 'agent')::integer,
+        delivery_failures = delivery_failures + (p_counted AND p_stage = 'delivery')::integer,
+        errors = errors || jsonb_build_object(
+            'at', fila_time(clock_timestamp()), 'attempt', t.attempt, 'stage', p_stage, 'error', p_error),
+        lease_until = NULL, reply_until = NULL,
+        next_attempt_at = CASE WHEN p_fate IN ('retry', 'reconcile') AND NOT (mode = 'human' AND p_fate = 'retry') THEN clock_timestamp() + make_interval(secs => p_delay) END,
+        reconcile_since = CASE p_fate WHEN 'reconcile' THEN coalesce(t.reconcile_since, clock_timestamp()) END,
+        finished_at = CASE WHEN p_fate = 'dead' OR (mode = 'human' AND p_fate = 'retry') THEN clock_timestamp() END
+    WHERE id = p_turn
+    RETURNING * INTO t;
+    UPDATE deliveries SET state = CASE p_fate WHEN 'retry' THEN 'pending' WHEN 'dead' THEN 'failed' ELSE 'unknown' END
+    WHERE turn_id = p_turn AND part = p_part AND state IN ('sending', 'unknown');
+    IF t.state = 'dead' THEN
+        PERFORM fila_bury(t, p, mode);
+    END IF;
+    RETURN CASE t.state WHEN 'retrying' THEN 'retry' ELSE t.state END;
+END
+$$;
+
+CREATE FUNCTION public.fila_fallback_sent(p_turn bigint, p_state text, p_provider_id text) RETURNS void
+    LANGUAGE sql
+    AS $$
+    UPDATE deliveries SET state = p_state, provider_id = p_provider_id, sent_at = CASE p_state WHEN 'sent' THEN clock_timestamp() END
+    WHERE turn_id = p_turn AND part = 0
+$$;
+
+CREATE FUNCTION public.fila_finish(p_turn bigint) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    t turns;
+BEGIN
+    UPDATE turns SET state = 'done', finished_at = clock_timestamp(), lease_until = NULL, reason = NULL WHERE id = p_turn
+    RETURNING * INTO STRICT t;
+    -- What somebody suspended stays so until that person resumes it.
+    IF t.handoff AND NOT EXISTS (
+        SELECT FROM conversations c WHERE c.project = t.project AND c.phone = t.phone AND c.mode = 'suspended'
+    ) THEN
+        PERFORM fila_give_to_human(t.project, t.phone, NULL, 'agent', 'handoff');
+    END IF;
+END
+$$;
+
+CREATE FUNCTION public.fila_flush(p_project text, p_phone text, p_by text) RETURNS text
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    c conversations;
+BEGIN
+    c := fila_lock(p_project, p_phone);
+    IF NOT EXISTS (SELECT FROM fila_mensagens q WHERE q.projeto = p_project AND q.telefone = c.phone) THEN
+        RETURN 'nothing waits';
+    END IF;
+    UPDATE conversations SET due_now_at = clock_timestamp(), due_now_by = 'flush' WHERE project = p_project AND phone = c.phone;
+    INSERT INTO audit (project, phone, action, actor) VALUES (p_project, c.phone, 'flush', coalesce(nullif(btrim(p_by), ''), 'api'));
+    PERFORM fila_wake(p_project, c.phone);
+    RETURN 'due now';
+END
+$$;
+
+CREATE FUNCTION public.fila_give_to_human(p_project text, p_phone text, p_for interval, p_by text, p_reason text) RETURNS timestamp with time zone
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    p projects;
+    ends timestamptz;
+BEGIN
+    SELECT * INTO STRICT p FROM projects WHERE name = p_project;
+    PERFORM fila_silence(p_project, p_phone);
+    ends := clock_timestamp() + coalesce(p_for, p.takeover_for);
+    UPDATE conversations SET mode = 'human', until = ends WHERE project = p_project AND phone = p_phone;
+    IF p.takeover_messages = 'ignore' THEN
+        PERFORM fila_ignore_waiting(p_project, p_phone, 'human');
+    END IF;
+    UPDATE turns SET state = 'discarded', reason = 'human', finished_at = clock_timestamp(), next_attempt_at = NULL, reply_until = NULL
+    WHERE project = p_project AND phone = p_phone AND open
+        AND (state IN ('retrying', 'replied') OR (state = 'running' AND reply_until IS NOT NULL));
+    INSERT INTO audit (project, phone, action, actor, reason, detail)
+    VALUES (p_project, p_phone, 'takeover', p_by, p_reason, jsonb_build_object('until', fila_time(ends)));
+    RETURN ends;
+END
+$$;
+
+CREATE FUNCTION public.fila_hand_back(p_turns bigint[], p_attempts integer[]) RETURNS void
+    LANGUAGE sql
+    AS $$
+    UPDATE turns t SET lease_until = '-infinity'
+    FROM unnest(p_turns, p_attempts) AS mine (id, attempt)
+    WHERE t.id = mine.id AND t.attempt = mine.attempt AND t.state IN ('running', 'sending', 'replied') AND t.lease_until IS NOT NULL
+$$;
+
+CREATE FUNCTION public.fila_hung_up(p_turn bigint, p_attempt integer) RETURNS void
+    LANGUAGE sql
+    AS $$
+    UPDATE turns SET lease_until = NULL WHERE id = p_turn AND NOT open AND lease_until IS NOT NULL AND attempt <= p_attempt + 1
+$$;
+
+CREATE FUNCTION public.fila_ignore_waiting(p_project text, p_phone text, p_reason text) RETURNS bigint
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    settled bigint;
+BEGIN
+    WITH gone AS (
+        DELETE FROM fila_mensagens q WHERE q.projeto = p_project AND q.telefone = p_phone AND q.registered RETURNING q.id
+    )
+    UPDATE receipts r SET status = 'ignored', reason = p_reason FROM gone WHERE r.id = gone.id;
+    GET DIAGNOSTICS settled = ROW_COUNT;
+    UPDATE conversations SET due_now_at = NULL, due_now_by = NULL, superseded_turns = '{}' WHERE project = p_project AND phone = p_phone;
+    RETURN settled;
+END
+$$;
+
+CREATE FUNCTION public.fila_interrupt(p_turn bigint, p_attempt integer) RETURNS text
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    t turns;
+    mode text;
+BEGIN
+    SELECT * INTO t FROM turns WHERE id = p_turn;
+    SELECT fila_mode(c.mode, c.until) INTO mode FROM conversations c WHERE c.project = t.project AND c.phone = t.phone FOR NO KEY UPDATE;
+    SELECT * INTO t FROM turns WHERE id = p_turn FOR NO KEY UPDATE;
+    IF t.state NOT IN ('running', 'retrying') OR mode IS DISTINCT FROM 'agent' OR NOT fila_overtaken(t)
+        OR t.attempt <> coalesce(p_attempt, t.attempt) THEN
+        RETURN 'stale';
+    ELSIF p_attempt IS NULL AND t.state = 'running' AND t.reply_until IS NULL THEN
+        UPDATE turns SET reason = 'interrupted' WHERE id = p_turn;
+        RETURN 'asked';
+    END IF;
+    PERFORM fila_supersede(p_turn, 'interrupted by newer messages');
+    RETURN 'superseded';
+END
+$$;
+
+CREATE FUNCTION public.fila_key(phone text, country text) RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    AS $_$
+    SELECT CASE
+        WHEN country = 'BR' AND digits ~ '^55[0-9]{2}9?[6-9][0-9]{7}$'
+            THEN substr(digits, 1, 4) || '9' || right(digits, 8)
+        ELSE digits
+    END
+    FROM (
+        SELECT CASE
+            WHEN phone ~ '^[][0-9+ ()-]+$' THEN translate(phone, '][+ ()-', '')
+            ELSE btrim(phone)
+        END
+    ) AS typed (digits)
+$_$;
+
+CREATE TABLE public.conversations (
+    project text NOT NULL,
+    phone text NOT NULL,
+    address text NOT NULL,
+    contact_name text,
+    session_id text,
+    mode text DEFAULT 'agent'::text NOT NULL,
+    until timestamp with time zone,
+    typing_at timestamp with time zone,
+    due_now_at timestamp with time zone,
+    due_now_by text,
+    superseded_turns bigint[] DEFAULT '{}'::bigint[] NOT NULL,
+    CONSTRAINT conversations_mode_check CHECK ((mode = ANY (ARRAY['agent'::text, 'human'::text, 'suspended'::text])))
+)
+WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_threshold='1000', autovacuum_vacuum_cost_delay='0');
+
+CREATE FUNCTION public.fila_lock(p_project text, p_phone text) RETURNS public.conversations
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    p projects;
+    c conversations;
+    key text;
+BEGIN
+    SELECT * INTO p FROM projects WHERE name = p_project;
+    IF NOT FOUND THEN
+        PERFORM fila_refuse('FI404', 'project ' || p_project || ' is not known here');
+    END IF;
+    key := fila_key(p_phone, p.country);
+    IF coalesce(key, '') = '' THEN
+        PERFORM fila_refuse('FI422', 'phone is empty');
+    END IF;
+    INSERT INTO conversations (project, phone, address) VALUES (p_project, key, p_phone) ON CONFLICT (project, phone) DO NOTHING;
+    SELECT * INTO STRICT c FROM conversations WHERE project = p_project AND phone = key FOR NO KEY UPDATE;
+    RETURN c;
+END
+$$;
+
+CREATE FUNCTION public.fila_lock_turn(p_project text, p_turn bigint) RETURNS public.turns
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    t turns;
+BEGIN
+    SELECT * INTO t FROM turns WHERE id = p_turn AND project = coalesce(p_project, project);
+    IF NOT FOUND THEN
+        PERFORM fila_refuse('FI404', 'turn ' || p_turn || ' is not known here');
+    END IF;
+    PERFORM FROM conversations c WHERE c.project = t.project AND c.phone = t.phone FOR NO KEY UPDATE;
+    SELECT * INTO t FROM turns WHERE id = p_turn FOR NO KEY UPDATE;
+    RETURN t;
+END
+$$;
+
+CREATE FUNCTION public.fila_mode(mode text, until timestamp with time zone) RETURNS text
+    LANGUAGE sql
+    AS $$
+    SELECT CASE WHEN mode = 'human' AND until <= clock_timestamp() THEN 'agent' ELSE mode END
+$$;
+
+CREATE FUNCTION public.fila_open_project(p_name text, p_country text, p_debounce double precision, p_max_wait double precision, p_max_messages integer, p_joiner text, p_during_turn text, p_supersede_limit integer, p_on_dead text, p_takeover_on_human boolean, p_takeover_seconds double precision, p_takeover_messages text, p_fallback_text text, p_fallback_takeover boolean) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    partition text := 'fila_mensagens_' || p_name;
+BEGIN
+    -- Instances that start together take turns; everything below is then quietly repeated.
+    PERFORM pg_advisory_xact_lock(hashtextextended('fila_open_project:' || p_name, 7302));
+    PERFORM set_config('lock_timeout', '1s', true);
+    INSERT INTO projects (
+        name, country, debounce, max_wait, max_messages, joiner, during_turn, supersede_limit, on_dead,
+        takeover_on_human, takeover_for, takeover_messages, fallback_text, fallback_takeover
+    ) VALUES (
+        p_name, p_country, make_interval(secs => p_debounce), make_interval(secs => p_max_wait), p_max_messages, p_joiner,
+        p_during_turn, p_supersede_limit, p_on_dead, p_takeover_on_human, make_interval(secs => p_takeover_seconds),
+        p_takeover_messages, p_fallback_text, p_fallback_takeover
+    )
+    ON CONFLICT (name) DO UPDATE SET
+        country = excluded.country, debounce = excluded.debounce, max_wait = excluded.max_wait,
+        max_messages = excluded.max_messages, joiner = excluded.joiner, during_turn = excluded.during_turn,
+        supersede_limit = excluded.supersede_limit, on_dead = excluded.on_dead,
+        takeover_on_human = excluded.takeover_on_human, takeover_for = excluded.takeover_for,
+        takeover_messages = excluded.takeover_messages, fallback_text = excluded.fallback_text,
+        fallback_takeover = excluded.fallback_takeover, updated_at = clock_timestamp();
+
+    IF EXISTS (
+        SELECT FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+        WHERE i.inhparent = 'fila_mensagens'::regclass AND c.relname = partition
+    ) THEN
+        RETURN;
+    END IF;
+    -- Insert and delete only, so pages stay full; dead rows go early, since a small hot queue is slow when
+    -- its index is full of them. Storage parameters cannot be set on the parent.
+    EXECUTE format(
+        'CREATE TABLE %I (LIKE fila_mensagens INCLUDING DEFAULTS) WITH (fillfactor = 100, autovacuum_vacuum_scale_factor = 0,
+         autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_insert_threshold = -1, autovacuum_vacuum_cost_delay = 0)', partition);
+    EXECUTE format('ALTER TABLE %I ALTER COLUMN projeto SET DEFAULT %L', partition, p_name);
+    EXECUTE format('ALTER TABLE %I ADD PRIMARY KEY (telefone, id)', partition);
+    EXECUTE format('ALTER TABLE %I ADD CONSTRAINT projeto CHECK (projeto = %L)', partition, p_name);
+    EXECUTE format('CREATE INDEX ON %I (id) WHERE NOT registered', partition);
+    EXECUTE format('ALTER TABLE fila_mensagens ATTACH PARTITION %I FOR VALUES IN (%L)', partition, p_name);
+END
+$$;
+
+CREATE FUNCTION public.fila_overtaken(t public.turns) RETURNS boolean
+    LANGUAGE sql
+    AS $$
+    SELECT p.during_turn <> 'queue' AND t.confirmed_at IS NULL AND NOT t.handoff
+        AND cardinality(t.superseded_turns) < p.supersede_limit
+        AND NOT EXISTS (SELECT FROM deliveries d WHERE d.turn_id = t.id AND d.attempts > 0)
+        AND EXISTS (
+            SELECT FROM fila_mensagens q
+            WHERE q.projeto = t.project AND q.telefone = t.phone AND q.registered AND NOT q.superseded
+        )
+    FROM projects p WHERE p.name = t.project
+$$;
+
+CREATE FUNCTION public.fila_push(p_project text[], p_message_id text[], p_phone text[], p_address text[], p_text text[], p_kind text[], p_contact_name text[], p_session_id text[], p_media text[], p_sent_at timestamp with time zone[], p_metadata text[], p_ignored text[], OUT statuses text[], OUT reasons text[]) RETURNS record
+    LANGUAGE plpgsql
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    recorded bigint;
+    expected bigint;
+BEGIN
+    WITH message AS MATERIALIZED (
+        SELECT m.*, row_number() OVER (PARTITION BY m.project, m.message_id ORDER BY m.ord) AS copy
+        FROM unnest(
+            p_project, p_message_id, p_phone, p_address, p_text, p_kind,
+            p_contact_name, p_session_id, p_media, p_sent_at, p_metadata, p_ignored
+        ) WITH ORDINALITY AS m (
+            project, message_id, phone, address, text, kind,
+            contact_name, session_id, media, sent_at, metadata, ignored, ord
+        )
+    ), known AS MATERIALIZED (
+        SELECT m.*, m.message_id IS NULL OR (m.copy = 1 AND r.id IS NULL AND e.project IS NULL) AS is_new
+        FROM message m
+        LEFT JOIN LATERAL (
+            SELECT r.id FROM receipts r WHERE r.project = m.project AND r.message_id = m.message_id LIMIT 1
+        ) r ON true
+        LEFT JOIN LATERAL (
+            SELECT e.project FROM erased_receipts e
+            WHERE e.project = m.project AND e.digest = sha256(convert_to(m.message_id, 'UTF8')) LIMIT 1
+        ) e ON true
+    ), conversation AS (
+        INSERT INTO conversations AS c (project, phone, address, contact_name, session_id)
+        SELECT
+            k.project, k.phone, (array_agg(k.address ORDER BY k.ord DESC))[1],
+            (array_agg(k.contact_name ORDER BY k.ord DESC) FILTER (WHERE k.contact_name IS NOT NULL))[1],
+            (array_agg(k.session_id ORDER BY k.ord DESC) FILTER (WHERE k.session_id IS NOT NULL))[1]
+        FROM known k
+        WHERE k.is_new AND k.ignored IS NULL
+        GROUP BY k.project, k.phone
+        ORDER BY k.project, k.phone
+        ON CONFLICT (project, phone) DO UPDATE SET
+            address = excluded.address,
+            contact_name = coalesce(excluded.contact_name, c.contact_name),
+            session_id = coalesce(excluded.session_id, c.session_id)
+        RETURNING c.project, c.phone, fila_mode(c.mode, c.until) AS mode
+    ), numbered AS MATERIALIZED (
+        SELECT nextval('fila_mensagens_id_seq') AS id, s.*
+        FROM (
+            SELECT
+                k.*,
+                coalesce(k.ignored, CASE WHEN c.mode = 'human' AND p.takeover_messages = 'ignore' THEN 'human' END) AS reason
+            FROM known k
+            JOIN projects p ON p.name = k.project
+            LEFT JOIN conversation c ON c.project = k.project AND c.phone = k.phone
+            WHERE k.is_new
+            ORDER BY k.ord
+        ) s
+    ), receipt AS (
+        INSERT INTO receipts (id, project, message_id, phone, status, reason)
+        SELECT n.id, n.project, n.message_id, n.phone, CASE WHEN n.reason IS NULL THEN 'queued' ELSE 'ignored' END, n.reason
+        FROM numbered n
+        ORDER BY n.project, n.message_id
+        -- Waits for a twin that is in flight: "duplicate" always means "already committed".
+        ON CONFLICT (project, message_id) DO NOTHING
+        RETURNING id
+    ), queued AS (
+        INSERT INTO fila_mensagens (
+            id, projeto, id_mensagem, telefone, mensagem, kind, address, contact_name, session_id, media, sent_at, metadata, registered
+        )
+        SELECT
+            n.id, n.project, coalesce(n.message_id, ''), n.phone, n.text, n.kind, n.address, n.contact_name, n.session_id,
+            n.media::jsonb, n.sent_at, n.metadata::jsonb, true
+        FROM numbered n
+        WHERE n.reason IS NULL
+        ORDER BY n.id
+    )
+    SELECT
+        array_agg(CASE WHEN n.id IS NULL THEN 'duplicate' WHEN n.reason IS NULL THEN 'queued' ELSE 'ignored' END ORDER BY k.ord),
+        array_agg(n.reason ORDER BY k.ord),
+        (SELECT count(*) FROM receipt),
+        count(*) FILTER (WHERE k.is_new)
+    INTO statuses, reasons, recorded, expected
+    FROM known k
+    LEFT JOIN numbered n ON n.ord = k.ord;
+
+    -- A twin came in between our look at the receipts and our own: nothing of this call may stay, and the
+    -- repetition finds the twin's receipt. An unknown project ends here too.
+    IF recorded <> expected THEN
+        IF EXISTS (SELECT FROM unnest(p_project) AS wanted (name) WHERE NOT EXISTS (SELECT FROM projects p WHERE p.name = wanted.name)) THEN
+            RAISE EXCEPTION 'unknown project' USING ERRCODE = 'FI404';
+        END IF;
+        RAISE EXCEPTION 'a message of this batch was registered by another session meanwhile' USING ERRCODE = '40001';
+    END IF;
+    -- The clinic's own words: an echo of ours, or a person who takes the conversation over.
+    FOR place IN 1 .. cardinality(p_project) LOOP
+        IF statuses[place] = 'ignored' AND reasons[place] = 'from_me' THEN
+            reasons[place] := fila_clinic_wrote(p_project[place], p_phone[place], p_message_id[place], p_text[place]);
+        END IF;
+    END LOOP;
+END
+$$;
+
+CREATE FUNCTION public.fila_redrive(p_turn bigint, p_by text, p_reason text, p_project text DEFAULT NULL::text, p_force boolean DEFAULT false) RETURNS text
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    t turns;
+BEGIN
+    PERFORM fila_require('by', p_by);
+    PERFORM fila_require('reason', p_reason);
+    t := fila_lock_turn(p_project, p_turn);
+    IF t.state <> 'dead' THEN
+        PERFORM fila_refuse('FI409', 'turn ' || p_turn || ' is ' || t.state || ', only a dead turn can be redriven');
+    ELSIF EXISTS (SELECT FROM turns o WHERE o.project = t.project AND o.phone = t.phone AND o.open) THEN
+        PERFORM fila_refuse('FI409', 'another turn of the conversation is open; wait for its end');
+    ELSIF NOT p_force AND EXISTS (
+        SELECT FROM turns o WHERE o.project = t.project AND o.phone = t.phone AND o.id > t.id AND o.state = 'done'
+    ) THEN
+        PERFORM fila_refuse('FI409', 'a later turn of the conversation was already answered; force the redrive if this one shall be answered after it');
+    END IF;
+    UPDATE turns SET
+        state = 'retrying', next_attempt_at = clock_timestamp(), finished_at = NULL, reason = NULL,
+        agent_failures = 0, delivery_failures = 0, crashes = 0
+    WHERE id = p_turn;
+    UPDATE deliveries SET state = 'pending' WHERE turn_id = p_turn AND part > 0 AND state IN ('failed', 'unknown', 'sending');
+    -- A last word whose result nobody wrote down is not said a second time, should the turn die again.
+    UPDATE deliveries SET state = 'unknown' WHERE turn_id = p_turn AND part = 0 AND state = 'sending';
+    INSERT INTO audit (project, phone, turn_id, action, actor, reason) VALUES (t.project, t.phone, t.id, 'redrive', p_by, p_reason);
+    PERFORM fila_wake(t.project, t.phone);
+    RETURN 'retrying';
+END
+$$;
+
+CREATE FUNCTION public.fila_refuse(p_code text, p_message text) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    RAISE EXCEPTION USING ERRCODE = p_code, MESSAGE = p_message;
+END
+$$;
+
+CREATE FUNCTION public.fila_release(p_project text, p_phone text, p_by text) RETURNS text
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    c conversations;
+BEGIN
+    PERFORM fila_require('by', p_by);
+    c := fila_lock(p_project, p_phone);
+    IF c.mode = 'suspended' THEN
+        PERFORM fila_refuse('FI409', 'the conversation is suspended; resume it');
+    END IF;
+    UPDATE conversations SET mode = 'agent', until = NULL WHERE project = p_project AND phone = c.phone;
+    INSERT INTO audit (project, phone, action, actor) VALUES (p_project, c.phone, 'release', p_by);
+    PERFORM fila_wake(p_project, c.phone);
+    RETURN 'agent';
+END
+$$;
+
+CREATE FUNCTION public.fila_renew(p_turns bigint[], p_attempts integer[], p_lease double precision) RETURNS TABLE(turn_id bigint, interrupted boolean)
+    LANGUAGE sql
+    AS $$
+    UPDATE turns t SET lease_until = clock_timestamp() + make_interval(secs => p_lease)
+    FROM (
+        SELECT o.id
+        FROM unnest(p_turns, p_attempts) AS mine (id, attempt)
+        JOIN turns o ON o.id = mine.id AND o.attempt = mine.attempt
+        WHERE o.state IN ('running', 'sending', 'replied', 'unknown') AND o.lease_until IS NOT NULL
+        ORDER BY o.id
+        FOR NO KEY UPDATE OF o
+    ) kept
+    WHERE t.id = kept.id
+    RETURNING t.id, coalesce(t.reason = 'interrupted', false)
+$$;
+
+CREATE FUNCTION public.fila_reply(p_project text, p_turn bigint, p_attempt integer, p_reply text, p_parts text[], p_handoff boolean, p_send boolean, p_instance text, p_lease double precision, OUT verdict text, OUT attempt integer) RETURNS record
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+DECLARE
+    t turns;
+    mode text;
+BEGIN
+    SELECT * INTO t FROM turns WHERE id = p_turn AND project = p_project;
+    IF NOT FOUND THEN
+        verdict := 'absent';
+        RETURN;
+    END IF;
+    SELECT fila_mode(c.mode, c.until) INTO mode FROM conversations c WHERE c.project = t.project AND c.phone = t.phone FOR NO KEY UPDATE;
+    SELECT * INTO t FROM turns WHERE id = p_turn FOR NO KEY UPDATE;
+    attempt := t.attempt;
+    IF t.state NOT IN ('running', 'retrying', 'unknown') OR t.stage <> 'agent' OR t.attempt <> coalesce(p_attempt, t.attempt) OR mode IS NULL THEN
+        verdict := CASE
+            WHEN t.replied_at IS NOT NULL AND t.reply IS NOT DISTINCT FROM p_reply AND t.state IN ('replied', 'sending', 'retrying', 'unknown', 'done')
+                THEN 'repeated'
+            ELSE 'stale'
+        END;
+        RETURN;
+    END IF;
+
+    UPDATE turns SET
+        reply = p_reply, handoff = p_handoff, replied_at = clock_timestamp(), stage = 'delivery', reason = NULL,
+        reply_until = NULL, next_attempt_at = NULL, reconcile_since = NULL,
+        instance = p_instance, lease_until = clock_timestamp() + make_interval(secs => p_lease)
+    WHERE id = p_turn
+    RETURNING * INTO t;
+    IF mode = 'human' THEN
+        verdict := 'discarded';
+        UPDATE turns SET state = 'discarded', reason = 'human', finished_at = clock_timestamp(), lease_until = NULL WHERE id = p_turn;
+    ELSIF mode <> 'suspended' AND fila_overtaken(t) THEN
+        verdict := 'superseded';
+        PERFORM fila_supersede(p_turn, 'newer messages');
+    ELSIF cardinality(p_parts) = 0 THEN
+        verdict := 'done';
+        PERFORM fila_finish(p_turn);
+    ELSE
+        verdict := CASE WHEN mode = 'suspended' OR NOT p_send THEN 'held' ELSE 'send' END;
+        INSERT INTO deliveries (turn_id, part, project, text, state, attempts, intended_at)
+        SELECT
+            p_turn, place, t.project, text,
+            CASE WHEN place = 1 AND verdict = 'send' THEN 'sending' ELSE 'pending' END,
+            CASE WHEN place = 1 AND verdict = 'send' THEN 1 ELSE 0 END,
+            CASE WHEN place = 1 AND verdict = 'send' THEN clock_timestamp() END
+        FROM unnest(p_parts) WITH ORDINALITY AS part (text, place);
+        UPDATE turns SET
+            state = CASE verdict WHEN 'send' THEN 'sending' ELSE 'replied' END,
+            lease_until = CASE verdict WHEN 'send' THEN lease_until END
+        WHERE id = p_turn;
+    END IF;
+END
+$$;
+
+CREATE FUNCTION public.fila_require(p_name text, p_value text) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    IF btrim(coalesce(p_value, '')) = '' THEN
+        PERFORM fila_refuse('FI422', p_name || ' is required');
+    END IF;
+END
+$$;
+
+CREATE FUNCTION public.fila_resolve(p_turn bigint, p_outcome text, p_by text, p_reason text, p_project text DEFAULT NULL::text) RETURNS text
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    t turns;
+    ended text := 'retrying';
+BEGIN
+    PERFORM fila_require('by', p_by);
+    PERFORM fila_require('reason', p_reason);
+    IF p_outcome IS NULL OR p_outcome NOT IN ('done', 'not_done') THEN
+        PERFORM fila_refuse('FI422', 'outcome must be done or not_done');
+    END IF;
+    t := fila_lock_turn(p_project, p_turn);
+    IF t.state <> 'unknown' THEN
+        PERFORM fila_refuse('FI409', 'turn ' || p_turn || ' is ' || t.state || ', only an unknown one can be resolved');
+    END IF;
+    UPDATE deliveries SET
+        state = CASE p_outcome WHEN 'done' THEN 'sent' ELSE 'pending' END,
+        sent_at = CASE p_outcome WHEN 'done' THEN clock_timestamp() END
+    WHERE turn_id = p_turn AND part > 0 AND state = 'unknown';
+    IF p_outcome = 'done' AND NOT EXISTS (SELECT FROM deliveries d WHERE d.turn_id = p_turn AND d.part > 0 AND d.state <> 'sent') THEN
+        PERFORM fila_finish(p_turn);
+        ended := 'done';
+    ELSE
+        UPDATE turns SET state = 'retrying', next_attempt_at = clock_timestamp(), reconcile_since = NULL, reason = NULL WHERE id = p_turn;
+    END IF;
+    INSERT INTO audit (project, phone, turn_id, action, actor, reason, detail)
+    VALUES (t.project, t.phone, t.id, 'resolve', p_by, p_reason, jsonb_build_object('outcome', p_outcome));
+    PERFORM fila_wake(t.project, t.phone);
+    RETURN ended;
+END
+$$;
+
+CREATE FUNCTION public.fila_resume(p_project text, p_phone text, p_waiting text, p_by text) RETURNS text
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    c conversations;
+    settled bigint := 0;
+BEGIN
+    PERFORM fila_require('by', p_by);
+    IF p_waiting IS NULL OR p_waiting NOT IN ('answer', 'discard') THEN
+        PERFORM fila_refuse('FI422', 'waiting must be answer or discard');
+    END IF;
+    c := fila_lock(p_project, p_phone);
+    IF c.mode <> 'suspended' THEN
+        PERFORM fila_refuse('FI409', 'the conversation is not suspended');
+    END IF;
+    UPDATE conversations SET mode = 'agent', until = NULL WHERE project = p_project AND phone = c.phone;
+    IF p_waiting = 'discard' THEN
+        settled := fila_ignore_waiting(p_project, c.phone, 'discarded');
+        UPDATE turns SET state = 'discarded', reason = 'discarded at resume', finished_at = clock_timestamp(), next_attempt_at = NULL, reply_until = NULL
+        WHERE project = p_project AND phone = c.phone AND open
+            AND (state IN ('retrying', 'replied') OR (state = 'running' AND reply_until IS NOT NULL));
+    ELSIF EXISTS (SELECT FROM fila_mensagens q WHERE q.projeto = p_project AND q.telefone = c.phone) THEN
+        UPDATE conversations SET due_now_at = clock_timestamp(), due_now_by = 'resume' WHERE project = p_project AND phone = c.phone;
+    END IF;
+    INSERT INTO audit (project, phone, action, actor, detail)
+    VALUES (p_project, c.phone, 'resume', p_by, jsonb_build_object('waiting', p_waiting, 'messages_discarded', settled));
+    PERFORM fila_wake(p_project, c.phone);
+    RETURN 'agent';
+END
+$$;
+
+CREATE FUNCTION public.fila_send(p_turn bigint, p_attempt integer, p_part integer) RETURNS text
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    t turns;
+    mode text;
+BEGIN
+    SELECT * INTO t FROM turns WHERE id = p_turn;
+    SELECT fila_mode(c.mode, c.until) INTO mode FROM conversations c WHERE c.project = t.project AND c.phone = t.phone FOR NO KEY UPDATE;
+    SELECT * INTO t FROM turns WHERE id = p_turn FOR NO KEY UPDATE;
+    IF t.attempt IS DISTINCT FROM p_attempt OR t.state NOT IN ('replied', 'sending') OR mode IS NULL THEN
+        RETURN 'stale';
+    ELSIF mode = 'human' THEN
+        UPDATE turns SET state = 'discarded', reason = 'human', finished_at = clock_timestamp(), lease_until = NULL WHERE id = p_turn;
+        RETURN 'discarded';
+    ELSIF mode = 'suspended' THEN
+        UPDATE turns SET state = 'replied', lease_until = NULL WHERE id = p_turn;
+        UPDATE deliveries SET state = 'pending' WHERE turn_id = p_turn AND part = p_part AND state = 'sending';
+        RETURN 'held';
+    ELSIF fila_overtaken(t) THEN
+        PERFORM fila_supersede(p_turn, 'newer messages');
+        RETURN 'superseded';
+    END IF;
+    UPDATE deliveries SET state = 'sending', attempts = attempts + 1, intended_at = clock_timestamp()
+    WHERE turn_id = p_turn AND part = p_part AND state <> 'sent';
+    IF NOT FOUND THEN
+        RETURN 'stale';
+    END IF;
+    IF t.state <> 'sending' THEN
+        UPDATE turns SET state = 'sending' WHERE id = p_turn;
+    END IF;
+    RETURN 'send';
+END
+$$;
+
+CREATE FUNCTION public.fila_sent(p_turn bigint, p_attempt integer, p_part integer, p_provider_id text, p_go_on boolean) RETURNS text
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    t turns;
+BEGIN
+    SELECT * INTO t FROM turns WHERE id = p_turn;
+    PERFORM FROM conversations c WHERE c.project = t.project AND c.phone = t.phone FOR NO KEY UPDATE;
+    SELECT * INTO t FROM turns WHERE id = p_turn FOR NO KEY UPDATE;
+    IF t.attempt IS DISTINCT FROM p_attempt OR t.state NOT IN ('sending', 'unknown') THEN
+        RETURN 'stale';
+    END IF;
+    UPDATE deliveries SET state = 'sent', provider_id = p_provider_id, sent_at = clock_timestamp()
+    WHERE turn_id = p_turn AND part = p_part;
+    IF NOT EXISTS (SELECT FROM deliveries d WHERE d.turn_id = p_turn AND d.part > 0 AND d.state <> 'sent') THEN
+        PERFORM fila_finish(p_turn);
+        RETURN 'done';
+    ELSIF t.state = 'unknown' THEN
+        -- Nobody leases an unknown turn; the rest goes out with the next claim.
+        UPDATE turns SET state = 'retrying', next_attempt_at = clock_timestamp(), reconcile_since = NULL WHERE id = p_turn;
+        RETURN 'next';
+    END IF;
+    RETURN CASE WHEN p_go_on THEN fila_send(p_turn, p_attempt, p_part + 1) ELSE 'next' END;
+END
+$$;
+
+CREATE FUNCTION public.fila_silence(p_project text, p_phone text) RETURNS void
+    LANGUAGE sql
+    AS $$
+    UPDATE deliveries d SET state = 'failed'
+    FROM turns t
+    WHERE t.project = p_project AND t.phone = p_phone AND t.dead AND d.turn_id = t.id AND d.part = 0 AND d.state = 'sending'
+$$;
+
+CREATE FUNCTION public.fila_supersede(p_turn bigint, p_reason text) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    t turns;
+BEGIN
+    UPDATE turns SET state = 'superseded', reason = p_reason, finished_at = clock_timestamp(), lease_until = NULL, next_attempt_at = NULL, reply_until = NULL
+    WHERE id = p_turn
+    RETURNING * INTO STRICT t;
+    INSERT INTO fila_mensagens (
+        id, projeto, id_mensagem, telefone, mensagem, timestamp, kind, address, media, sent_at, metadata, registered, superseded
+    )
+    SELECT
+        number, t.project, coalesce(m ->> 'id', ''), t.phone, m ->> 'text', (m ->> 'received_at')::timestamptz, m ->> 'kind', t.address,
+        nullif(m -> 'media', 'null'), (m ->> 'sent_at')::timestamptz, m -> 'metadata', true, true
+    FROM unnest(t.message_ids) WITH ORDINALITY AS n (number, place)
+    JOIN jsonb_array_elements(t.messages) WITH ORDINALITY AS e (m, place) USING (place);
+    UPDATE conversations SET superseded_turns = t.superseded_turns || t.id WHERE project = t.project AND phone = t.phone;
+END
+$$;
+
+CREATE FUNCTION public.fila_suspend(p_project text, p_phone text, p_by text, p_reason text) RETURNS text
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    c conversations;
+BEGIN
+    PERFORM fila_require('by', p_by);
+    PERFORM fila_require('reason', p_reason);
+    c := fila_lock(p_project, p_phone);
+    PERFORM fila_silence(p_project, c.phone);
+    UPDATE conversations SET mode = 'suspended', until = NULL, due_now_at = NULL, due_now_by = NULL WHERE project = p_project AND phone = c.phone;
+    INSERT INTO audit (project, phone, action, actor, reason) VALUES (p_project, c.phone, 'suspend', p_by, p_reason);
+    RETURN 'suspended';
+END
+$$;
+
+CREATE FUNCTION public.fila_sweep(p_projects text[], p_cursors text[], p_page integer) RETURNS TABLE(kind text, project text, phone text, found integer)
+    LANGUAGE plpgsql
+    SET plan_cache_mode TO 'force_generic_plan'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
+    WITH wanted AS MATERIALIZED (
+        SELECT * FROM unnest(p_projects, p_cursors) AS w (project, after)
+    ), wakeup AS (
+        DELETE FROM wakeups w
+        USING (
+            SELECT k.project, k.phone FROM wakeups k
+            WHERE k.project = ANY (p_projects)
+            FOR UPDATE SKIP LOCKED
+        ) taken
+        WHERE w.project = taken.project AND w.phone = taken.phone
+        RETURNING w.project, w.phone
+    ), page AS MATERIALIZED (
+        SELECT w.project, p.telefone, p.timestamp
+        FROM wanted w
+        CROSS JOIN LATERAL (
+            SELECT q.telefone, q.timestamp
+            FROM fila_mensagens q
+            WHERE q.projeto = w.project AND q.telefone > w.after
+            ORDER BY q.telefone, q.id
+            LIMIT p_page
+        ) p
+    )
+    SELECT 'wakeup' AS kind, u.project, u.phone, 0 AS rows
+    FROM wakeup u
+    UNION ALL
+    SELECT 'foreign', w.project, '', 0
+    FROM wanted w
+    WHERE EXISTS (SELECT FROM fila_mensagens q WHERE q.projeto = w.project AND NOT q.registered)
+    UNION ALL
+    SELECT 'turn', w.project, '', 0
+    FROM wanted w
+    WHERE EXISTS (
+        SELECT FROM turns t
+        JOIN conversations c ON c.project = t.project AND c.phone = t.phone
+        WHERE t.project = w.project AND t.open AND c.mode <> 'suspended' AND (
+            (t.state IN ('retrying', 'unknown') AND t.next_attempt_at <= clock_timestamp())
+            OR (t.state IN ('running', 'sending') AND t.lease_until < clock_timestamp())
+            OR (t.state = 'running' AND t.reply_until < clock_timestamp())
+            OR (t.state = 'replied' AND coalesce(t.lease_until < clock_timestamp(), true))
+        )
+    )
+    UNION ALL
+    SELECT 'overdue', g.project, g.telefone, 0
+    FROM page g
+    JOIN projects p ON p.name = g.project
+    JOIN conversations c ON c.project = g.project AND c.phone = g.telefone
+    WHERE fila_mode(c.mode, c.until) = 'agent'
+        AND NOT EXISTS (SELECT FROM turns t WHERE t.project = g.project AND t.phone = g.telefone AND t.open)
+    GROUP BY g.project, g.telefone
+    HAVING max(g.timestamp) < clock_timestamp() - max(p.debounce) OR min(g.timestamp) < clock_timestamp() - max(p.max_wait)
+    UNION ALL
+    SELECT 'page', g.project, max(g.telefone), count(*)::integer
+    FROM page g
+    GROUP BY g.project;
+END
+$$;
+
+CREATE FUNCTION public.fila_takeover(p_project text, p_phone text, p_minutes double precision, p_by text, p_reason text) RETURNS text
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    c conversations;
+    ends timestamptz;
+BEGIN
+    PERFORM fila_require('by', p_by);
+    IF p_minutes <= 0 OR p_minutes > 525600 THEN
+        PERFORM fila_refuse('FI422', 'minutes must be over 0 and at most 525600 (a year)');
+    END IF;
+    c := fila_lock(p_project, p_phone);
+    ends := fila_give_to_human(p_project, c.phone, make_interval(secs => p_minutes * 60), p_by, p_reason);
+    -- With messages held, someone must look when the time is over.
+    PERFORM fila_wake(p_project, c.phone);
+    RETURN 'human until ' || fila_time(ends);
+END
+$$;
+
+CREATE FUNCTION public.fila_time(at timestamp with time zone) RETURNS text
+    LANGUAGE sql STABLE PARALLEL SAFE
+    AS $$
+    SELECT to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')
+$$;
+
+CREATE FUNCTION public.fila_typing(p_project text, p_phone text) RETURNS boolean
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    key text;
+BEGIN
+    SELECT fila_key(p_phone, p.country) INTO key FROM projects p WHERE p.name = p_project;
+    UPDATE conversations c SET typing_at = clock_timestamp()
+    WHERE c.project = p_project AND c.phone = key
+        AND EXISTS (SELECT FROM fila_mensagens q WHERE q.projeto = p_project AND q.telefone = key);
+    RETURN FOUND;
+END
+$$;
+
+CREATE FUNCTION public.fila_wake(p_project text, p_phone text) RETURNS void
+    LANGUAGE sql
+    AS $$
+    INSERT INTO wakeups (project, phone) VALUES (p_project, p_phone)
+    ON CONFLICT (project, phone) DO UPDATE SET asked_at = excluded.asked_at
+$$;
+
+CREATE TABLE public.audit (
+    id bigint NOT NULL,
+    at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    project text NOT NULL,
+    phone text,
+    turn_id bigint,
+    action text NOT NULL,
+    actor text NOT NULL,
+    reason text,
+    detail jsonb DEFAULT '{}'::jsonb NOT NULL
+);
+
+ALTER TABLE public.audit ALTER COLUMN id ADD GENERATED BY DEFAULT AS IDENTITY (
+    SEQUENCE NAME public.audit_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE public.deliveries (
+    turn_id bigint NOT NULL,
+    part integer NOT NULL,
+    project text NOT NULL,
+    text text NOT NULL,
+    state text DEFAULT 'pending'::text NOT NULL,
+    attempts integer DEFAULT 0 NOT NULL,
+    provider_id text,
+    intended_at timestamp with time zone,
+    sent_at timestamp with time zone,
+    CONSTRAINT deliveries_state_check CHECK ((state = ANY (ARRAY['pending'::text, 'sending'::text, 'sent'::text, 'unknown'::text, 'failed'::text])))
+)
+WITH (fillfactor='80', autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_threshold='1000', autovacuum_vacuum_cost_delay='0');
+
+CREATE TABLE public.erased_receipts (
+    project text NOT NULL,
+    digest bytea NOT NULL,
+    erased_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+);
+
+CREATE SEQUENCE public.fila_mensagens_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1;
+
+CREATE TABLE public.fila_mensagens (
+    id bigint DEFAULT nextval('public.fila_mensagens_id_seq'::regclass) NOT NULL,
+    projeto text NOT NULL,
+    id_mensagem text DEFAULT ''::text NOT NULL,
+    telefone text NOT NULL,
+    mensagem text NOT NULL,
+    "timestamp" timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    kind text DEFAULT 'text'::text NOT NULL,
+    address text,
+    contact_name text,
+    session_id text,
+    media jsonb,
+    sent_at timestamp with time zone,
+    metadata jsonb,
+    registered boolean DEFAULT false NOT NULL,
+    superseded boolean DEFAULT false NOT NULL
+)
+PARTITION BY LIST (projeto);
+
+CREATE TABLE public.receipts (
+    id bigint NOT NULL,
+    project text NOT NULL,
+    message_id text,
+    phone text NOT NULL,
+    status text NOT NULL,
+    reason text,
+    received_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT receipts_check CHECK (((status = 'ignored'::text) = (reason IS NOT NULL))),
+    CONSTRAINT receipts_status_check CHECK ((status = ANY (ARRAY['queued'::text, 'ignored'::text])))
+)
+WITH (autovacuum_vacuum_insert_threshold='100000');
+
+CREATE VIEW public.fila_lost AS
+ SELECT r.project,
+    r.id,
+    r.message_id,
+    r.phone,
+    r.received_at
+   FROM public.receipts r
+  WHERE ((r.status = 'queued'::text) AND (NOT (EXISTS ( SELECT
+           FROM public.fila_mensagens q
+          WHERE ((q.projeto = r.project) AND (q.telefone = r.phone) AND (q.id = r.id))))) AND (NOT (EXISTS ( SELECT
+           FROM public.turns t
+          WHERE ((t.project = r.project) AND (t.phone = r.phone) AND (r.id = ANY (t.message_ids)))))));
+
+CREATE VIEW public.fila_overview AS
+ SELECT p.name AS project,
+    COALESCE(q.waiting, (0)::bigint) AS waiting,
+    COALESCE(q.conversations, (0)::bigint) AS waiting_conversations,
+    (round(EXTRACT(epoch FROM (clock_timestamp() - q.oldest)), 3))::double precision AS oldest_wait_seconds,
+    COALESCE(t.active, (0)::bigint) AS active_turns,
+    COALESCE(t.retrying, (0)::bigint) AS retrying,
+    COALESCE(t.unknown, (0)::bigint) AS unknown,
+    COALESCE(c.suspended, (0)::bigint) AS suspended,
+    COALESCE(c.human, (0)::bigint) AS human,
+    ( SELECT count(*) AS count
+           FROM public.turns d
+          WHERE ((d.project = p.name) AND d.dead)) AS dead,
+    lateness.p99_seconds AS lateness_p99_seconds
+   FROM ((((public.projects p
+     LEFT JOIN ( SELECT m.projeto,
+            count(*) AS waiting,
+            count(DISTINCT m.telefone) AS conversations,
+            min(m."timestamp") AS oldest
+           FROM public.fila_mensagens m
+          GROUP BY m.projeto) q ON ((q.projeto = p.name)))
+     LEFT JOIN LATERAL ( SELECT count(*) FILTER (WHERE (o.state = ANY (ARRAY['running'::text, 'replied'::text, 'sending'::text]))) AS active,
+            count(*) FILTER (WHERE (o.state = 'retrying'::text)) AS retrying,
+            count(*) FILTER (WHERE (o.state = 'unknown'::text)) AS unknown
+           FROM public.turns o
+          WHERE ((o.project = p.name) AND o.open)) t ON (true))
+     LEFT JOIN LATERAL ( SELECT count(*) FILTER (WHERE (h.mode = 'suspended'::text)) AS suspended,
+            count(*) FILTER (WHERE (public.fila_mode(h.mode, h.until) = 'human'::text)) AS human
+           FROM public.conversations h
+          WHERE ((h.project = p.name) AND (h.mode <> 'agent'::text))) c ON (true))
+     LEFT JOIN LATERAL ( SELECT percentile_cont((0.99)::double precision) WITHIN GROUP (ORDER BY ((EXTRACT(epoch FROM (l.drained_at - l.due_at)))::double precision)) AS p99_seconds
+           FROM ( SELECT x.drained_at,
+                    x.due_at
+                   FROM public.turns x
+                  WHERE (x.project = p.name)
+                  ORDER BY x.id DESC
+                 LIMIT 1000) l) lateness ON (true));
+
+ALTER TABLE public.turns ALTER COLUMN id ADD GENERATED BY DEFAULT AS IDENTITY (
+    SEQUENCE NAME public.turns_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE public.wakeups (
+    project text NOT NULL,
+    phone text NOT NULL,
+    asked_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+);
+
+ALTER TABLE ONLY public.audit
+    ADD CONSTRAINT audit_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.conversations
+    ADD CONSTRAINT conversations_pkey PRIMARY KEY (project, phone);
+
+ALTER TABLE ONLY public.deliveries
+    ADD CONSTRAINT deliveries_pkey PRIMARY KEY (turn_id, part);
+
+ALTER TABLE ONLY public.erased_receipts
+    ADD CONSTRAINT erased_receipts_pkey PRIMARY KEY (project, digest);
+
+ALTER TABLE ONLY public.projects
+    ADD CONSTRAINT projects_pkey PRIMARY KEY (name);
+
+ALTER TABLE ONLY public.receipts
+    ADD CONSTRAINT receipts_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.turns
+    ADD CONSTRAINT turns_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.wakeups
+    ADD CONSTRAINT wakeups_pkey PRIMARY KEY (project, phone);
+
+CREATE INDEX audit_conversation ON public.audit USING btree (project, phone, id);
+
+CREATE INDEX conversations_held ON public.conversations USING btree (project, mode) WHERE (mode <> 'agent'::text);
+
+CREATE INDEX deliveries_provider ON public.deliveries USING btree (project, provider_id) WHERE (provider_id IS NOT NULL);
+
+CREATE UNIQUE INDEX receipts_message ON public.receipts USING btree (project, message_id);
+
+CREATE INDEX turns_conversation ON public.turns USING btree (project, phone, id);
+
+CREATE INDEX turns_dead ON public.turns USING btree (project, id) WHERE dead;
+
+CREATE UNIQUE INDEX turns_open ON public.turns USING btree (project, phone) WHERE open;
+
+CREATE INDEX turns_project ON public.turns USING btree (project, id);
+
