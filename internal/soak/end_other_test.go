@@ -1,0 +1,7 @@
+//go:build !linux
+
+package soak_test
+
+import "syscall"
+
+func endWithTest() *syscall.SysProcAttr { return nil }
