@@ -69,8 +69,8 @@ vuln: ## Look for known vulnerabilities in the modules; needs the network
 	$(TOOL) govulncheck ./...
 
 .PHONY: bench
-bench: build ## Measure throughput and lateness beside baselines of the same machine
-	bin/fila bench --baseline $(ARGS)
+bench: ## Measure lateness at rest, commits a second and bytes a waiting conversation (PKG= and ARGS= narrow it)
+	$(WITH_POSTGRES) go test -run '^$$' -bench . $(ARGS) $(PKG)
 
 .PHONY: clean
 clean: ## Remove what was built; .fila, the data of make run, is kept
