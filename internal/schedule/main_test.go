@@ -116,8 +116,11 @@ func (w *world) set(change func()) {
 	change()
 }
 
+// pass lets the bubble's time go by, which costs none.
+func pass(d time.Duration) { <-time.After(d) }
+
 // until lets the time pass until that long after the beginning.
-func (w *world) until(d time.Duration) { time.Sleep(d - time.Since(w.began)); synctest.Wait() }
+func (w *world) until(d time.Duration) { pass(d - time.Since(w.began)); synctest.Wait() }
 
 func (w *world) fail() error {
 	if w.fails == nil {

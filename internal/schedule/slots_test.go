@@ -22,7 +22,7 @@ func TestLateBinding(t *testing.T) {
 		w.set(func() { w.runs = func(turn.Work) { <-over } })
 		for n := range 5 {
 			w.Arrived("sul", fmt.Sprint(n))
-			time.Sleep(time.Millisecond)
+			pass(time.Millisecond)
 		}
 		w.until(time.Minute)
 		got := w.heard()
@@ -95,7 +95,7 @@ func TestClaimsGoOn(t *testing.T) {
 
 func TestLooksAgainAfterATurn(t *testing.T) {
 	t.Parallel()
-	w := &world{drains: once(), runs: func(turn.Work) { time.Sleep(30 * second) }}
+	w := &world{drains: once(), runs: func(turn.Work) { pass(30 * second) }}
 	play(t, w, func() {
 		w.Arrived("sul", "1")
 		w.until(time.Minute)
@@ -115,7 +115,7 @@ func TestAMessageDuringATurn(t *testing.T) {
 		return turn.Drained{Verdict: turn.Begun}
 	}
 	w.runs = func(turn.Work) {
-		time.Sleep(30 * second)
+		pass(30 * second)
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		open = false
@@ -214,7 +214,7 @@ func TestAnInterruptThatFailsIsTriedAgain(t *testing.T) {
 // TestShutdown waits for the turns that run, and begins no others.
 func TestShutdown(t *testing.T) {
 	t.Parallel()
-	w := &world{drains: begun, runs: func(turn.Work) { time.Sleep(time.Minute) }}
+	w := &world{drains: begun, runs: func(turn.Work) { pass(time.Minute) }}
 	play(t, w, func() {
 		w.Arrived("sul", "1")
 		w.until(5 * second)

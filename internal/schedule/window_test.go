@@ -23,7 +23,8 @@ func TestWindows(t *testing.T) {
 		"each moves the window": {Window{10 * second, 50 * second, 100}, []time.Duration{0, 4 * second, 9 * second}, []string{"19s"}},
 		"two bursts":            {Window{10 * second, 50 * second, 100}, []time.Duration{0, 11 * second}, []string{"10s", "21s"}},
 		"ceiling": {
-			Window{10 * second, 25 * second, 100}, []time.Duration{0, 9 * second, 18 * second, 24 * second, 26 * second},
+			Window{10 * second, 25 * second, 100},
+			[]time.Duration{0, 9 * second, 18 * second, 24 * second, 26 * second},
 			[]string{"25s", "36s"},
 		},
 		"ceiling below the window": {Window{10 * second, 4 * second, 100}, []time.Duration{0, second}, []string{"4s"}},
