@@ -344,7 +344,8 @@ END
 $$;
 -- +goose StatementEnd
 
--- Whether newer messages wait that the project's rule lets overtake this turn.
+-- Whether newer messages wait that the project's rule lets overtake this turn. The rest of a burst that was too long for one
+-- turn is not newer: it is due when this turn ends.
 -- +goose StatementBegin
 CREATE FUNCTION fila_overtaken(t turns) RETURNS boolean
 LANGUAGE sql AS $$
@@ -353,7 +354,7 @@ LANGUAGE sql AS $$
         AND NOT EXISTS (SELECT FROM deliveries d WHERE d.turn_id = t.id AND d.attempts > 0)
         AND EXISTS (
             SELECT FROM fila_mensagens q
-            WHERE q.projeto = t.project AND q.telefone = t.phone AND q.registered AND NOT q.superseded
+            WHERE q.projeto = t.project AND q.telefone = t.phone AND q.registered AND NOT q.superseded AND q.timestamp > t.drained_at
         )
     FROM projects p WHERE p.name = t.project
 $$;
