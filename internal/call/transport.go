@@ -99,9 +99,16 @@ func watched(open dial) dial {
 type conn struct {
 	net.Conn
 	writes atomic.Int64
+	// check is asked once, before the next write.
+	check atomic.Pointer[func() error]
 }
 
 func (c *conn) Write(p []byte) (int, error) {
+	if check := c.check.Swap(nil); check != nil {
+		if err := (*check)(); err != nil {
+			return 0, err
+		}
+	}
 	c.writes.Add(1)
 	n, err := c.Conn.Write(p)
 	if n == 0 {
@@ -112,6 +119,8 @@ func (c *conn) Write(p []byte) (int, error) {
 
 // passage records how far one request got.
 type passage struct {
+	check func() error // the caller's last word, or nil
+
 	mu      sync.Mutex
 	conn    *conn
 	before  int64
@@ -120,6 +129,7 @@ type passage struct {
 }
 
 func (p *passage) watch(ctx context.Context) context.Context {
+	p.check = before(ctx)
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: p.gotConn, WroteHeaders: p.wroteHeaders})
 }
 
@@ -129,6 +139,9 @@ func (p *passage) gotConn(info httptrace.GotConnInfo) {
 	p.reused = info.Reused
 	if p.conn, _ = info.Conn.(*conn); p.conn != nil {
 		p.before = p.conn.writes.Load()
+		if p.check != nil {
+			p.conn.check.Store(&p.check)
+		}
 	}
 }
 

@@ -104,9 +104,8 @@ func (r *run) ask() {
 		r.observe.Late(w.Project, w.Late+time.Since(r.began))
 	}
 	r.pass("before ask")
-	r.keeper.check(w.ID)
 	began := time.Now()
-	answer, err := r.project.Agent.Ask(r.ctx, agent.Request{
+	answer, err := r.project.Agent.Ask(r.calling(), agent.Request{
 		TurnID: w.ID, Project: w.Project, Phone: w.Phone, SessionID: w.SessionID, ContactName: w.ContactName, Text: w.Text,
 		Attempt: w.Attempt, FiredBy: w.FiredBy, Messages: w.Messages, SupersededTurns: w.Superseded,
 	})
@@ -123,6 +122,16 @@ func (r *run) ask() {
 	default:
 		r.reply(answer)
 	}
+}
+
+// calling is the context of a call that acts. Whether the turn is still ours is looked at now, and once more when the
+// connection stands: in between lies as long as the receiver's network takes, and a process may be frozen at any time.
+func (r *run) calling() context.Context {
+	r.keeper.check(r.work.ID)
+	return call.Before(r.ctx, func() error {
+		r.keeper.check(r.work.ID)
+		return r.ctx.Err()
+	})
 }
 
 // stopped deals with a call that this process hung up on itself.
@@ -269,9 +278,8 @@ func (r *run) deliver(parts []part, first int, intended bool) {
 func (r *run) sendPart(p part, of int) (providerID string, ok bool) {
 	w := r.work
 	r.pass("before part")
-	r.keeper.check(w.ID)
 	began := time.Now()
-	id, err := r.project.Channel.Send(r.ctx, delivery.Part{
+	id, err := r.project.Channel.Send(r.calling(), delivery.Part{
 		TurnID: w.ID, Project: w.Project, Phone: w.Phone, Address: w.Address, SessionID: w.SessionID, Number: p.Number, Of: of, Text: p.Text,
 	})
 	r.pass("after part")
