@@ -213,7 +213,7 @@ BEGIN
                 OR (t.state IN ('running', 'sending') AND t.lease_until < clock_timestamp())
                 OR (t.state = 'running' AND t.reply_until < clock_timestamp())
                 OR (t.state = 'replied' AND coalesce(t.lease_until < clock_timestamp(), true))
-                OR (t.state = 'unknown' AND t.next_attempt_at <= clock_timestamp())
+                OR (t.state = 'unknown' AND t.next_attempt_at <= clock_timestamp() AND coalesce(t.lease_until < clock_timestamp(), true))
             )
             ORDER BY t.id
             LIMIT wanted.slots
@@ -236,11 +236,12 @@ BEGIN
         SELECT t.id, h.mode,
             CASE
                 WHEN t.state = 'retrying' AND t.next_attempt_at <= clock_timestamp() THEN 'retry'
-                WHEN t.state IN ('running', 'sending') AND t.lease_until = '-infinity' THEN 'handed_back'
-                WHEN t.state IN ('running', 'sending') AND t.lease_until < clock_timestamp() THEN 'abandoned'
+                -- A kept reply that somebody has taken already is his until now: he may come back and send it.
+                WHEN t.state IN ('running', 'sending', 'replied') AND t.lease_until = '-infinity' THEN 'handed_back'
+                WHEN t.state IN ('running', 'sending', 'replied') AND t.lease_until < clock_timestamp() THEN 'abandoned'
                 WHEN t.state = 'running' AND t.reply_until < clock_timestamp() THEN 'overdue'
-                WHEN t.state = 'replied' AND coalesce(t.lease_until < clock_timestamp(), true) THEN 'held'
-                WHEN t.state = 'unknown' AND t.next_attempt_at <= clock_timestamp() THEN 'reconcile'
+                WHEN t.state = 'replied' AND t.lease_until IS NULL THEN 'held'
+                WHEN t.state = 'unknown' AND t.next_attempt_at <= clock_timestamp() AND coalesce(t.lease_until < clock_timestamp(), true) THEN 'reconcile'
             END AS why,
             t.instance
         FROM turns t
@@ -265,9 +266,9 @@ BEGIN
                 ELSE t.errors
             END,
             instance = p_instance,
-            lease_until = CASE WHEN b.why <> 'reconcile' AND b.mode <> 'human' THEN clock_timestamp() + make_interval(secs => p_lease) END,
-            -- A question has no lease: if its asker dies, it is asked again.
-            next_attempt_at = CASE WHEN b.why = 'reconcile' THEN clock_timestamp() + interval '2 minutes' END,
+            lease_until = CASE WHEN b.why = 'reconcile' OR b.mode <> 'human' THEN clock_timestamp() + make_interval(secs => p_lease) END,
+            -- If its asker dies, the question is asked again once the lease is over.
+            next_attempt_at = CASE WHEN b.why = 'reconcile' THEN t.next_attempt_at END,
             reply_until = NULL
         FROM before b
         WHERE t.id = b.id AND b.why IS NOT NULL
@@ -550,8 +551,8 @@ BEGIN
         PERFORM fila_finish(p_turn);
         RETURN 'done';
     ELSIF t.state = 'unknown' THEN
-        -- Nobody leases an unknown turn; the rest goes out with the next claim.
-        UPDATE turns SET state = 'retrying', next_attempt_at = clock_timestamp(), reconcile_since = NULL WHERE id = p_turn;
+        -- Who asked about it has done his work; the rest goes out with the next claim.
+        UPDATE turns SET state = 'retrying', next_attempt_at = clock_timestamp(), reconcile_since = NULL, lease_until = NULL WHERE id = p_turn;
         RETURN 'next';
     END IF;
     RETURN CASE WHEN p_go_on THEN fila_send(p_turn, p_attempt, p_part + 1) ELSE 'next' END;

@@ -346,7 +346,8 @@ BEGIN
     END IF;
     UPDATE turns SET
         state = 'discarded', reason = p_reason, attempt = attempt + t.open::integer, finished_at = clock_timestamp(),
-        next_attempt_at = NULL, reply_until = NULL
+        -- A question about an unknown outcome does nothing that the next turn would have to wait for.
+        lease_until = CASE WHEN t.state <> 'unknown' THEN lease_until END, next_attempt_at = NULL, reply_until = NULL
     WHERE id = p_turn;
     INSERT INTO audit (project, phone, turn_id, action, actor, reason) VALUES (t.project, t.phone, t.id, 'discard', p_by, p_reason);
     PERFORM fila_wake(t.project, t.phone);
@@ -381,7 +382,8 @@ BEGIN
         PERFORM fila_finish(p_turn);
         ended := 'done';
     ELSE
-        UPDATE turns SET state = 'retrying', next_attempt_at = clock_timestamp(), reconcile_since = NULL, reason = NULL WHERE id = p_turn;
+        UPDATE turns SET state = 'retrying', next_attempt_at = clock_timestamp(), reconcile_since = NULL, lease_until = NULL, reason = NULL
+        WHERE id = p_turn;
     END IF;
     INSERT INTO audit (project, phone, turn_id, action, actor, reason, detail)
     VALUES (t.project, t.phone, t.id, 'resolve', p_by, p_reason, jsonb_build_object('outcome', p_outcome));

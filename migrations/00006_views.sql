@@ -100,7 +100,8 @@ BEGIN
         SELECT FROM turns t
         JOIN conversations c ON c.project = t.project AND c.phone = t.phone
         WHERE t.project = w.project AND t.open AND c.mode <> 'suspended' AND (
-            (t.state IN ('retrying', 'unknown') AND t.next_attempt_at <= clock_timestamp())
+            (t.state = 'retrying' AND t.next_attempt_at <= clock_timestamp())
+            OR (t.state = 'unknown' AND t.next_attempt_at <= clock_timestamp() AND coalesce(t.lease_until < clock_timestamp(), true))
             OR (t.state IN ('running', 'sending') AND t.lease_until < clock_timestamp())
             OR (t.state = 'running' AND t.reply_until < clock_timestamp())
             OR (t.state = 'replied' AND coalesce(t.lease_until < clock_timestamp(), true))
