@@ -259,7 +259,7 @@ BEGIN
         IF number > (SELECT last_value FROM fila_mensagens_id_seq) OR EXISTS (SELECT FROM receipts r WHERE r.id = number) THEN
             number := nextval('fila_mensagens_id_seq');
         END IF;
-        kept := NOT EXISTS (
+        kept := foreign_row.id_mensagem = '' OR NOT EXISTS (
             SELECT FROM erased_receipts e
             WHERE e.project = p_project AND e.digest = sha256(convert_to(foreign_row.id_mensagem, 'UTF8'))
         );

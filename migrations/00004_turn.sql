@@ -545,7 +545,7 @@ BEGIN
     IF t.attempt IS DISTINCT FROM p_attempt OR t.state NOT IN ('sending', 'unknown') THEN
         RETURN 'stale';
     END IF;
-    UPDATE deliveries SET state = 'sent', provider_id = p_provider_id, sent_at = clock_timestamp()
+    UPDATE deliveries SET state = 'sent', provider_id = nullif(p_provider_id, ''), sent_at = clock_timestamp()
     WHERE turn_id = p_turn AND part = p_part;
     IF NOT EXISTS (SELECT FROM deliveries d WHERE d.turn_id = p_turn AND d.part > 0 AND d.state <> 'sent') THEN
         PERFORM fila_finish(p_turn);
@@ -636,7 +636,7 @@ $$;
 -- +goose StatementBegin
 CREATE FUNCTION fila_fallback_sent(p_turn bigint, p_state text, p_provider_id text) RETURNS void
 LANGUAGE sql AS $$
-    UPDATE deliveries SET state = p_state, provider_id = p_provider_id, sent_at = CASE p_state WHEN 'sent' THEN clock_timestamp() END
+    UPDATE deliveries SET state = p_state, provider_id = nullif(p_provider_id, ''), sent_at = CASE p_state WHEN 'sent' THEN clock_timestamp() END
     WHERE turn_id = p_turn AND part = 0
 $$;
 -- +goose StatementEnd

@@ -422,7 +422,7 @@ BEGIN
         INSERT INTO erased_receipts (project, digest)
         SELECT DISTINCT p_project, sha256(convert_to(known.id, 'UTF8'))
         FROM (SELECT message_id FROM forgotten UNION ALL SELECT provider_id FROM parts UNION ALL SELECT id FROM waiting) AS known (id)
-        WHERE known.id IS NOT NULL
+        WHERE known.id <> ''
         ON CONFLICT DO NOTHING
     ), named AS (
         UPDATE audit a SET phone = 'sha256:' || encode(sha256(convert_to(c.phone, 'UTF8')), 'hex'), reason = NULL, detail = '{}'
