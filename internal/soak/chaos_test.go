@@ -49,14 +49,18 @@ func (c *chaos) run(ctx context.Context) {
 }
 
 func (c *chaos) hurt(ctx context.Context, f fault) {
-	slot := c.fleet.slots[f.slot]
+	drawn := c.fleet.slots[f.slot]
 	switch {
+	case f.kind < 0.18:
+		c.withSlot(drawn, func() { c.kill(drawn, f) })
 	case f.kind < 0.27:
-		c.withSlot(slot, func() { c.kill(slot, f) })
+		c.aimed(ctx, func(s *slot) { c.kill(s, f) })
+	case f.kind < 0.39:
+		c.withSlot(drawn, func() { c.freeze(drawn, f) })
 	case f.kind < 0.55:
-		c.withSlot(slot, func() { c.freeze(slot, f) })
+		c.aimed(ctx, func(s *slot) { c.freeze(s, f) })
 	case f.kind < 0.68:
-		c.withSlot(slot, func() { c.shutDown(slot, f) })
+		c.withSlot(drawn, func() { c.shutDown(drawn, f) })
 	case f.kind < 0.86:
 		c.cutSessions(ctx, 1+int(3*f.share))
 	case f.kind < 0.94:
@@ -80,6 +84,19 @@ func (c *chaos) withSlot(s *slot, hurt func()) {
 		c.mu.Lock()
 		delete(c.out, s)
 		c.mu.Unlock()
+	})
+}
+
+// aimed hurts the instance that takes a turn next, in that moment.
+func (c *chaos) aimed(ctx context.Context, hurt func(*slot)) {
+	c.faults.Go(func() {
+		pid := c.aim.next(ctx)
+		for _, s := range c.fleet.slots {
+			if p := s.current(); p.cmd.Process.Pid == pid {
+				c.withSlot(s, func() { hurt(s) })
+				c.tally.count("fault aimed")
+			}
+		}
 	})
 }
 

@@ -81,6 +81,7 @@ type soak struct {
 	channel *channel
 	entry   *entry
 	person  *person
+	aim     *aim
 }
 
 // begin brings everything up; nothing hurts yet.
@@ -94,7 +95,7 @@ func begin(t testing.TB, o options) *soak {
 	s.agent, s.channel = newAgent(s), newChannel(s)
 	asks, sends := httptest.NewServer(s.agent), httptest.NewServer(s.channel)
 	t.Cleanup(func() { s.agent.close(); asks.Close(); s.channel.close(); sends.Close() })
-	s.person = newPerson(s)
+	s.person, s.aim = newPerson(s), newAim(s)
 	s.fleet = newFleet(s, fmt.Sprintf(configuration, asks.URL, sends.URL))
 	s.fleet.startAll()
 	s.prepare()
@@ -160,7 +161,7 @@ func (s *soak) run() (history.Report, *tally) {
 
 	var writers, others sync.WaitGroup
 	s.startPatients(writing, living, &writers)
-	for _, work := range []func(context.Context){s.person.intervene, s.person.resolve, s.sampleLost} {
+	for _, work := range []func(context.Context){s.person.intervene, s.person.resolve, s.aim.listen, s.sampleLost} {
 		others.Go(func() { work(living) })
 	}
 	newChaos(s).run(writing)
