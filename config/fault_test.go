@@ -110,11 +110,12 @@ func TestCallFaults(t *testing.T) {
 		{"an unknown type", agent + "    delivery: {type: pigeon, account: {a: b}}\n", []string{
 			`f:4: projects.c.delivery.type: must be http, log, none, meta, evolution, zapi, twilio, chatwoot or waha, not "pigeon"`,
 		}},
-		{"headers", "    agent: {url: http://h, headers: {a b: x, idempotency-key: x, X-A: x, x-a: x, X-B: \"x\\ny\", X-C: ~}}\n    delivery: {type: log}\n", []string{
+		{"headers", "    agent: {url: http://h, headers: {a b: x, idempotency-key: x, upgrade: x, X-A: x, x-a: x, X-B: \"x\\ny\", X-C: ~}}\n    delivery: {type: log}\n", []string{
 			`f:3: projects.c.agent.headers.X-C: has no value; write it, or "" for an empty text`,
 			"f:3: projects.c.agent.headers.X-B: must not hold line breaks or control characters",
 			`f:3: projects.c.agent.headers."a b": is not the name of a header; use letters, digits and dashes`,
 			"f:3: projects.c.agent.headers.idempotency-key: is set by the service itself; remove it",
+			"f:3: projects.c.agent.headers.upgrade: is set by the service itself; remove it",
 			"f:3: projects.c.agent.headers.x-a: duplicate header; names differ in more than small and capital letters",
 		}},
 		{"signing secrets", "    agent: {url: http://h, signing_secret: whsec_hidden-word}\n    delivery: {type: log, signing_secret: whsec_}\n", []string{

@@ -117,9 +117,11 @@ func accountHint(p provider) string {
 	return "it knows " + strings.Join(p.keys(), ", ")
 }
 
-// ownHeaders are set by the service itself; a second value would break the protocol.
+// ownHeaders are set by the service or by HTTP itself; a second value would break the protocol. Package call refuses all of
+// them but Content-Type: what is let through here must not keep the service from starting.
 var ownHeaders = []string{
-	"Connection", "Content-Length", "Content-Type", "Host", "Idempotency-Key", "Transfer-Encoding",
+	"Accept-Encoding", "Connection", "Content-Encoding", "Content-Length", "Content-Type", "Expect", "Host", "Idempotency-Key",
+	"Keep-Alive", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
 	"Webhook-Id", "Webhook-Signature", "Webhook-Timestamp", "X-Fila-Attempt",
 }
 
