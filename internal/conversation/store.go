@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -15,7 +14,6 @@ import (
 )
 
 var (
-	deadlineStatement = statement.Named("queue_deadline")
 	takeoverStatement = statement.Named("action_takeover")
 	releaseStatement  = statement.Named("action_release")
 	suspendStatement  = statement.Named("action_suspend")
@@ -131,7 +129,7 @@ func (s *Store) act(ctx context.Context, what, sql string, arguments ...any) (Do
 	defer cancel()
 	var status, phone *string
 	round := &pgx.Batch{}
-	round.Queue(deadlineStatement, milliseconds(statementTimeout), milliseconds(lockTimeout))
+	postgres.Limit(round, statementTimeout, lockTimeout)
 	round.Queue(sql, arguments...).QueryRow(func(row pgx.Row) error { return row.Scan(&status, &phone) })
 	if err := s.pool.SendBatch(ctx, round).Close(); err != nil {
 		return Done{}, fmt.Errorf("%s: %w", what, err)
@@ -147,8 +145,6 @@ func (s *Store) act(ctx context.Context, what, sql string, arguments ...any) (Do
 }
 
 var errNoStatus = errors.New("the database answered without a status")
-
-func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
 // given is nil for the empty string, which stands for "not given".
 func given(s string) *string {

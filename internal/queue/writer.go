@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"strconv"
 	"sync"
 	"time"
 
@@ -14,10 +13,7 @@ import (
 	statement "fila/sql"
 )
 
-var (
-	pushStatement     = statement.Named("queue_push")
-	deadlineStatement = statement.Named("queue_deadline")
-)
+var pushStatement = statement.Named("queue_push")
 
 const (
 	// A statement that takes longer is given up by the server; the caller repeats.
@@ -204,7 +200,7 @@ func (w *writer) push(ctx context.Context, batch []*request, lock time.Duration)
 	var statuses []string
 	var reasons []*string
 	round := &pgx.Batch{}
-	round.Queue(deadlineStatement, milliseconds(statementTimeout), milliseconds(lock))
+	postgres.Limit(round, statementTimeout, lock)
 	round.Queue(pushStatement, c.project, c.id, c.phone, c.address, c.text, c.kind, c.contactName, c.sessionID, c.media, c.sentAt, c.metadata, c.ignored).
 		QueryRow(func(row pgx.Row) error { return row.Scan(&statuses, &reasons) })
 	conn, err := w.options.Pool.Acquire(ctx)
@@ -224,8 +220,6 @@ func (w *writer) push(ctx context.Context, batch []*request, lock time.Duration)
 	}
 	return receipts, nil
 }
-
-func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
 // columns are the batch as the statement takes it: one array a column.
 type columns struct {

@@ -1,3 +1,0 @@
--- For the statement behind it in the same round trip: give up on the server's side before the caller does, so that
--- what was answered "not stored" is not stored a moment later.
-SELECT set_config('statement_timeout', $1, true), set_config('lock_timeout', $2, true);
