@@ -40,9 +40,9 @@ func newEntrance(s *service) *entrance {
 }
 
 // build mounts the routes.
-func (e *entrance) build(s *service) error {
+func (e *entrance) build(s *service) {
 	e.admit(s.settings)
-	messages := webhook.New(webhook.Options{Queue: s.queue, Projects: s.clinics, Guard: e.guard, Acked: e.metrics.Acked})
+	messages := webhook.New(webhook.Options{Queue: s.queue, Projects: s.projects, Guard: e.guard, Acked: e.metrics.Acked})
 	reads := ledger.New(s.running)
 	actions := api.New(api.Options{
 		Guard: e.guard, Ledger: reads, Actions: conversation.NewStore(s.running), Replies: callback{s}, Wake: s.scheduler.Wake,
@@ -56,7 +56,6 @@ func (e *entrance) build(s *service) error {
 	e.server = api.NewServer(api.ServerOptions{
 		Log: s.log, Guard: e.guard, Started: s.started, Ready: s.isReady, Metrics: e.metrics.Handler(), Mount: mounts,
 	})
-	return nil
 }
 
 // admit sets whose tokens open which routes.
@@ -112,7 +111,7 @@ type callback struct{ *service }
 
 // Reply keeps the answer, and brings the turn up so that it is sent.
 func (c callback) Reply(ctx context.Context, project string, id int64, attempt *int, answer agent.Answer) (string, error) {
-	runs, ok := c.clinics.turn(project)
+	runs, ok := c.projects.turn(project)
 	if !ok {
 		return "absent", nil
 	}
@@ -141,8 +140,8 @@ func (c callback) answered(ctx context.Context, project string, id int64, verdic
 }
 
 // Project tells the entrance how the project's messages are judged.
-func (c *clinics) Project(name string) (webhook.Project, bool) {
-	p, ok := c.settings.Load().Projects[name]
+func (s *projects) Project(name string) (webhook.Project, bool) {
+	p, ok := s.settings.Load().Projects[name]
 	if !ok {
 		return webhook.Project{}, false
 	}

@@ -55,7 +55,7 @@ type service struct {
 	store     *turn.Store
 	keeper    *turn.Keeper
 	scheduler *schedule.Scheduler
-	clinics   *clinics
+	projects  *projects
 	entrance  *entrance
 
 	// opened: the schema is there and the projects are in it. stopping: SIGTERM has come.
@@ -98,7 +98,7 @@ func (s *service) build(ctx context.Context) (err error) {
 		return err
 	}
 	s.transport = call.NewTransport()
-	s.clinics = newClinics()
+	s.projects = newProjects()
 	s.store = turn.NewStore(s.running, instance, s.settings.Lease)
 	s.keeper = turn.NewKeeper(s.store, s.log)
 	s.entrance = newEntrance(s)
@@ -113,7 +113,8 @@ func (s *service) build(ctx context.Context) (err error) {
 		Store: s.store, Run: runner.Run, Interrupt: s.keeper.Interrupt, Sweep: s.settings.Sweep, Explain: postgres.Safe, Log: s.log,
 	})
 	s.queue = queue.New(queue.Options{Pool: s.arriving, Log: s.log, Stored: s.stored})
-	return s.entrance.build(s) //nolint:contextcheck // Requests bring contexts of their own.
+	s.entrance.build(s) //nolint:contextcheck // Requests bring contexts of their own.
+	return nil
 }
 
 // stored tells the scheduler and the metrics of a message that has been committed.
@@ -279,7 +280,7 @@ func (s *service) prepareOnce(ctx context.Context) error {
 
 // apply makes the settings' projects the ones that are served.
 func (s *service) apply(ctx context.Context, settings *config.Config) error {
-	served, err := s.clinics.prepare(settings, s.transport, s.log)
+	served, err := s.projects.prepare(settings, s.transport, s.log)
 	if err != nil {
 		return err
 	}
@@ -288,7 +289,7 @@ func (s *service) apply(ctx context.Context, settings *config.Config) error {
 	}
 	s.scheduler.Configure(served)
 	s.entrance.admit(settings)
-	s.clinics.use(settings, served)
+	s.projects.use(settings, served)
 	return nil
 }
 

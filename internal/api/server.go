@@ -63,9 +63,6 @@ func NewServer(o ServerOptions) *Server {
 	return s
 }
 
-// Handler is what the server serves.
-func (s *Server) Handler() http.Handler { return s.http.Handler }
-
 // Serve answers on the listener until Shutdown, and returns nil after it.
 func (s *Server) Serve(listener net.Listener) error {
 	if err := s.http.Serve(listener); !errors.Is(err, http.ErrServerClosed) {

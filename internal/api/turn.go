@@ -25,8 +25,6 @@ const (
 	readTimeout = 4 * time.Second
 )
 
-var states = []string{"running", "retrying", "replied", "sending", "unknown", "done", "superseded", "discarded", "dead"}
-
 func reading(c echo.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(c.Request().Context(), readTimeout)
 }
@@ -51,8 +49,8 @@ func filterOf(c echo.Context) (ledger.Filter, error) {
 	if err := checkPhone(f.Phone); err != nil {
 		return f, err
 	}
-	if f.State != "" && !slices.Contains(states, f.State) {
-		return f, entry.Refuse(http.StatusUnprocessableEntity, "state is not known; give one of %s", strings.Join(states, ", "))
+	if f.State != "" && !slices.Contains(ledger.States, f.State) {
+		return f, entry.Refuse(http.StatusUnprocessableEntity, "state is not known; give one of %s", strings.Join(ledger.States, ", "))
 	}
 	if given := query("limit"); given != "" {
 		limit, err := strconv.Atoi(given)

@@ -87,12 +87,12 @@ func (s *state) read() ([]projectState, error) {
 
 // projectState is a row of project_state.sql, and what is lost.
 type projectState struct {
-	Project                                    string
-	Waiting                                    int64
-	Oldest                                     float64
-	Running, Retrying, Replied, Sending, Doubt int64
-	Dead                                       int64
-	Lost                                       int `db:"-"`
+	Project                                      string
+	Waiting                                      int64
+	Oldest                                       float64
+	Running, Retrying, Replied, Sending, Unknown int64
+	Dead                                         int64
+	Lost                                         int `db:"-"`
 }
 
 func (p projectState) collect(metrics chan<- prometheus.Metric) {
@@ -105,7 +105,7 @@ func (p projectState) collect(metrics chan<- prometheus.Metric) {
 	gauge(activeTurns, float64(p.Retrying), "retrying")
 	gauge(activeTurns, float64(p.Replied), "replied")
 	gauge(activeTurns, float64(p.Sending), "sending")
-	gauge(activeTurns, float64(p.Doubt), "unknown")
+	gauge(activeTurns, float64(p.Unknown), "unknown")
 	gauge(deadTurns, float64(p.Dead))
 	gauge(lostMessages, float64(p.Lost))
 }

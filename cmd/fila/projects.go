@@ -20,37 +20,37 @@ import (
 	statement "fila/sql"
 )
 
-// clinics are the projects that are served now, as each package knows them.
-type clinics struct {
+// projects are those that are served now, as each package knows them.
+type projects struct {
 	settings atomic.Pointer[config.Config]
 	turns    atomic.Pointer[map[string]*turn.Project]
 }
 
-func newClinics() *clinics {
-	c := &clinics{}
-	c.settings.Store(&config.Config{})
-	c.turns.Store(&map[string]*turn.Project{})
-	return c
+func newProjects() *projects {
+	s := &projects{}
+	s.settings.Store(&config.Config{})
+	s.turns.Store(&map[string]*turn.Project{})
+	return s
 }
 
 // use makes these the ones that are served.
-func (c *clinics) use(settings *config.Config, served []schedule.Project) {
+func (s *projects) use(settings *config.Config, served []schedule.Project) {
 	turns := make(map[string]*turn.Project, len(served))
 	for _, p := range served {
 		turns[p.Name] = p.Turn
 	}
-	c.turns.Store(&turns)
-	c.settings.Store(settings)
+	s.turns.Store(&turns)
+	s.settings.Store(settings)
 }
 
 // turn is how the project's turns are run, if it is served.
-func (c *clinics) turn(project string) (*turn.Project, bool) {
-	p, ok := (*c.turns.Load())[project]
+func (s *projects) turn(project string) (*turn.Project, bool) {
+	p, ok := (*s.turns.Load())[project]
 	return p, ok
 }
 
 // prepare makes the projects' clients without using them yet: a fault of one changes nothing.
-func (c *clinics) prepare(settings *config.Config, transport *call.Transport, log zerolog.Logger) ([]schedule.Project, error) {
+func (s *projects) prepare(settings *config.Config, transport *call.Transport, log zerolog.Logger) ([]schedule.Project, error) {
 	var served []schedule.Project
 	for _, name := range slices.Sorted(maps.Keys(settings.Projects)) {
 		p := settings.Projects[name]
