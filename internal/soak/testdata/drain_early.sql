@@ -1,0 +1,2 @@
+-- The window ends a little early.
+SELECT pg_temp.edit('fila_drain', '+ p.debounce', '+ p.debounce * 0.8');
