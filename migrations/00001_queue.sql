@@ -38,7 +38,7 @@ CREATE TABLE fila_mensagens (
     id_mensagem  text NOT NULL DEFAULT '',
     telefone     text NOT NULL,
     mensagem     text NOT NULL,
-    timestamp    timestamptz NOT NULL DEFAULT clock_timestamp(),
+    timestamp    timestamptz NOT NULL DEFAULT clock_timestamp() CHECK (isfinite(timestamp)),
     kind         text NOT NULL DEFAULT 'text',
     address      text,
     contact_name text,
@@ -66,6 +66,8 @@ CREATE TABLE receipts (
 ) WITH (autovacuum_vacuum_insert_threshold = 100000);
 
 CREATE UNIQUE INDEX receipts_message ON receipts (project, message_id);
+-- For erase and export: without it they would read every receipt under the conversation's lock.
+CREATE INDEX receipts_conversation ON receipts (project, phone);
 
 -- What is left of the receipts of an erased conversation: enough to know a late repetition again.
 CREATE TABLE erased_receipts (

@@ -72,7 +72,7 @@ BEGIN
     -- Insert and delete only, so pages stay full; dead rows go early, since a small hot queue is slow when
     -- its index is full of them. Storage parameters cannot be set on the parent.
     EXECUTE format(
-        'CREATE TABLE %I (LIKE fila_mensagens INCLUDING DEFAULTS) WITH (fillfactor = 100, autovacuum_vacuum_scale_factor = 0,
+        'CREATE TABLE %I (LIKE fila_mensagens INCLUDING DEFAULTS INCLUDING CONSTRAINTS) WITH (fillfactor = 100, autovacuum_vacuum_scale_factor = 0,
          autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_insert_threshold = -1, autovacuum_vacuum_cost_delay = 0)', partition);
     EXECUTE format('ALTER TABLE %I ALTER COLUMN projeto SET DEFAULT %L', partition, p_name);
     EXECUTE format('ALTER TABLE %I ADD PRIMARY KEY (telefone, id)', partition);
@@ -86,7 +86,9 @@ $$;
 -- A batch of messages, whole or not at all; one call, one snapshot, one commit. Answers with one status and
 -- one reason a message, in the order given.
 --
--- Locks go in one order everywhere: conversations by key, then receipts by key. Registration numbers are
+-- Locks go in one order: conversations by key, then receipts by key. (What the clinic itself wrote locks its
+-- conversation last; should that ever meet another batch, the lock timeout undoes one of them, and it is
+-- repeated.) Registration numbers are
 -- drawn when every conversation of the batch is locked, so that within a conversation the order of numbers
 -- is the order of commits.
 --
@@ -196,10 +198,11 @@ $$;
 -- +goose StatementEnd
 
 -- Rows that other programs inserted get what a push would have given them: conversation, receipt, key. A row
--- whose id is known already goes away: it is not answered again. Returns the phones that have work now.
+-- whose id is known already goes away: it is not answered again. Only those of p_phones, where these are given.
+-- Returns the phones that have work now.
 -- Conversations first, rows second: the order of locks that the drain has too. Waits for nobody who holds one.
 -- +goose StatementBegin
-CREATE FUNCTION fila_adopt(p_project text) RETURNS SETOF text
+CREATE FUNCTION fila_adopt(p_project text, p_phones text[] DEFAULT NULL) RETURNS SETOF text
 LANGUAGE plpgsql SET enable_seqscan = off SET jit = off AS $$
 #variable_conflict use_column
 DECLARE
@@ -214,7 +217,10 @@ DECLARE
 BEGIN
     SELECT * INTO STRICT p FROM projects WHERE name = p_project;
     found_ids := ARRAY(
-        SELECT q.id FROM fila_mensagens q WHERE q.projeto = p_project AND NOT q.registered ORDER BY q.id LIMIT 1000
+        SELECT q.id FROM fila_mensagens q
+        WHERE q.projeto = p_project AND NOT q.registered AND (p_phones IS NULL OR fila_key(q.telefone, p.country) = ANY (p_phones))
+        ORDER BY q.id
+        LIMIT 1000
     );
     IF cardinality(found_ids) = 0 THEN
         RETURN;
@@ -222,7 +228,8 @@ BEGIN
     INSERT INTO conversations (project, phone, address)
     SELECT p_project, fila_key(q.telefone, p.country), max(coalesce(q.address, q.telefone))
     FROM fila_mensagens q
-    WHERE q.projeto = p_project AND NOT q.registered AND q.id = ANY (found_ids) AND fila_key(q.telefone, p.country) <> ''
+    WHERE q.projeto = p_project AND NOT q.registered AND q.id = ANY (found_ids)
+        AND octet_length(fila_key(q.telefone, p.country)) BETWEEN 1 AND 256
     GROUP BY 2
     ORDER BY 2
     ON CONFLICT (project, phone) DO NOTHING;
@@ -241,12 +248,16 @@ BEGIN
     FOR foreign_row IN
         SELECT q.* FROM fila_mensagens q
         WHERE q.projeto = p_project AND NOT q.registered AND q.id = ANY (found_ids)
-            AND (fila_key(q.telefone, p.country) = '' OR fila_key(q.telefone, p.country) = ANY (free))
+            AND (octet_length(fila_key(q.telefone, p.country)) NOT BETWEEN 1 AND 256 OR fila_key(q.telefone, p.country) = ANY (free))
         ORDER BY q.id FOR UPDATE SKIP LOCKED
     LOOP
         key := fila_key(foreign_row.telefone, p.country);
         why := NULL;
-        IF key = '' OR (foreign_row.mensagem = '' AND foreign_row.media IS NULL) THEN
+        -- What does not fit an index may not raise an error here: it would stop the whole project.
+        IF octet_length(key) > 256 OR octet_length(foreign_row.id_mensagem) > 256 THEN
+            why := 'too_long';
+            key := left(key, 64);
+        ELSIF key = '' OR (foreign_row.mensagem = '' AND foreign_row.media IS NULL) THEN
             why := 'empty';
         ELSIF p.takeover_messages = 'ignore' AND EXISTS (
             SELECT FROM conversations c
@@ -266,7 +277,7 @@ BEGIN
         IF kept THEN
             INSERT INTO receipts (id, project, message_id, phone, status, reason)
             VALUES (
-                number, p_project, nullif(foreign_row.id_mensagem, ''), key,
+                number, p_project, CASE WHEN octet_length(foreign_row.id_mensagem) BETWEEN 1 AND 256 THEN foreign_row.id_mensagem END, key,
                 CASE WHEN why IS NULL THEN 'queued' ELSE 'ignored' END, why
             )
             ON CONFLICT (project, message_id) DO NOTHING;

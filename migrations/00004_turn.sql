@@ -39,7 +39,7 @@ DECLARE
     locked text[];
 BEGIN
     IF EXISTS (SELECT FROM fila_mensagens q WHERE q.projeto = p_project AND NOT q.registered) THEN
-        PERFORM fila_adopt(p_project);
+        PERFORM fila_adopt(p_project, p_phones);
     END IF;
     SELECT * INTO STRICT p FROM projects WHERE name = p_project;
     locked := ARRAY(
@@ -93,11 +93,14 @@ BEGIN
         ) o ON true
         LEFT JOIN LATERAL (
             -- A turn that was discarded while its call ran keeps its lease until the call is over.
-            SELECT CASE WHEN NOT t.open THEN t.lease_until END AS lease_until
-            FROM turns t
-            WHERE t.project = p_project AND t.phone = c.phone
-            ORDER BY t.id DESC
-            LIMIT 1
+            -- A redriven one need not be the last.
+            SELECT max(h.lease_until) FILTER (WHERE NOT h.open) AS lease_until
+            FROM (
+                SELECT t.open, t.lease_until FROM turns t
+                WHERE t.project = p_project AND t.phone = c.phone
+                ORDER BY t.id DESC
+                LIMIT 10
+            ) h
         ) l ON true
         LEFT JOIN LATERAL (
             SELECT v.at, v.by
@@ -432,6 +435,10 @@ BEGIN
     attempt := t.attempt;
     IF t.state NOT IN ('running', 'retrying', 'unknown') OR t.stage <> 'agent' OR t.attempt <> coalesce(p_attempt, t.attempt) OR mode IS NULL THEN
         verdict := CASE
+            -- The answer to the same call was lost on its way: nothing of it has been sent.
+            WHEN p_send AND t.state = 'sending' AND t.attempt = p_attempt AND t.reply IS NOT DISTINCT FROM p_reply
+                AND NOT EXISTS (SELECT FROM deliveries d WHERE d.turn_id = t.id AND (d.state = 'sent' OR d.attempts > 1))
+                THEN 'send'
             WHEN t.replied_at IS NOT NULL AND t.reply IS NOT DISTINCT FROM p_reply AND t.state IN ('replied', 'sending', 'retrying', 'unknown', 'done')
                 THEN 'repeated'
             ELSE 'stale'
@@ -580,7 +587,8 @@ BEGIN
     -- The agent may have called back while its own answer was lost: then the reply stands.
     IF t.attempt IS DISTINCT FROM p_attempt OR t.state NOT IN ('running', 'sending', 'replied', 'unknown') OR mode IS NULL
         OR (p_stage = 'agent' AND t.stage <> 'agent') THEN
-        RETURN 'stale';
+        -- Unless this very failure is written already, and only our answer was lost.
+        RETURN CASE WHEN t.attempt = p_attempt AND t.state = 'dead' AND p_fate = 'dead' AND t.reason = p_error THEN 'dead' ELSE 'stale' END;
     END IF;
     UPDATE turns SET
         state = CASE

@@ -87,7 +87,14 @@ DECLARE
 BEGIN
     SELECT * INTO STRICT p FROM projects WHERE name = p_project;
     PERFORM fila_silence(p_project, p_phone);
-    ends := clock_timestamp() + coalesce(p_for, p.takeover_for);
+    -- Without a time of its own a takeover only ever lengthens what somebody asked for.
+    SELECT CASE
+        WHEN p_for IS NULL AND c.mode = 'human' THEN greatest(c.until, clock_timestamp() + p.takeover_for)
+        ELSE clock_timestamp() + coalesce(p_for, p.takeover_for)
+    END
+    INTO ends
+    FROM conversations c
+    WHERE c.project = p_project AND c.phone = p_phone;
     UPDATE conversations SET mode = 'human', until = ends WHERE project = p_project AND phone = p_phone;
     IF p.takeover_messages = 'ignore' THEN
         PERFORM fila_ignore_waiting(p_project, p_phone, 'human');
@@ -123,7 +130,8 @@ $$;
 -- +goose StatementEnd
 
 -- The clinic itself wrote, outside of us. Our own words come back as well: they are told by the provider's id,
--- or, where the echo is faster than the provider's answer, by the text of the part that is just going out.
+-- or, where that is not known (the echo is faster than the provider's answer, or it gives none), by the text of
+-- what went out in the last minutes.
 -- +goose StatementBegin
 CREATE FUNCTION fila_clinic_wrote(p_project text, p_phone text, p_message_id text, p_text text) RETURNS text
 LANGUAGE plpgsql AS $$
@@ -135,7 +143,8 @@ BEGIN
     IF EXISTS (SELECT FROM deliveries d WHERE d.project = p_project AND d.provider_id = p_message_id)
         OR EXISTS (
             SELECT FROM turns t JOIN deliveries d ON d.turn_id = t.id
-            WHERE t.project = p_project AND t.phone = p_phone AND t.open AND d.state IN ('sending', 'unknown') AND d.text = p_text
+            WHERE t.project = p_project AND t.phone = p_phone AND d.text = p_text AND d.provider_id IS NULL
+                AND d.intended_at > clock_timestamp() - interval '10 minutes'
         ) THEN
         UPDATE receipts SET reason = 'echo' WHERE project = p_project AND message_id = p_message_id;
         RETURN 'echo';
@@ -206,9 +215,11 @@ BEGIN
     UPDATE conversations SET mode = 'agent', until = NULL WHERE project = p_project AND phone = c.phone;
     IF p_waiting = 'discard' THEN
         settled := fila_ignore_waiting(p_project, c.phone, 'discarded');
-        UPDATE turns SET state = 'discarded', reason = 'discarded at resume', finished_at = clock_timestamp(), next_attempt_at = NULL, reply_until = NULL
-        WHERE project = p_project AND phone = c.phone AND open
-            AND (state IN ('retrying', 'replied') OR (state = 'running' AND reply_until IS NOT NULL));
+        -- A call that runs is fenced off, and keeps its lease until it has hung up (see fila_discard).
+        UPDATE turns SET
+            state = 'discarded', reason = 'discarded at resume', attempt = attempt + (state = 'running')::integer,
+            finished_at = clock_timestamp(), next_attempt_at = NULL, reply_until = NULL
+        WHERE project = p_project AND phone = c.phone AND open AND state IN ('running', 'retrying', 'replied');
     ELSIF EXISTS (SELECT FROM fila_mensagens q WHERE q.projeto = p_project AND q.telefone = c.phone) THEN
         UPDATE conversations SET due_now_at = clock_timestamp(), due_now_by = 'resume' WHERE project = p_project AND phone = c.phone;
     END IF;
@@ -311,6 +322,10 @@ BEGIN
         PERFORM fila_refuse('FI409', 'turn ' || p_turn || ' is ' || t.state || ', only a dead turn can be redriven');
     ELSIF EXISTS (SELECT FROM turns o WHERE o.project = t.project AND o.phone = t.phone AND o.open) THEN
         PERFORM fila_refuse('FI409', 'another turn of the conversation is open; wait for its end');
+    ELSIF EXISTS (
+        SELECT FROM conversations c WHERE c.project = t.project AND c.phone = t.phone AND fila_mode(c.mode, c.until) = 'human'
+    ) THEN
+        PERFORM fila_refuse('FI409', 'a person has the conversation, and the turn would be discarded; release it first');
     ELSIF NOT p_force AND EXISTS (
         SELECT FROM turns o WHERE o.project = t.project AND o.phone = t.phone AND o.id > t.id AND o.state = 'done'
     ) THEN

@@ -34,7 +34,7 @@ type entrance struct {
 
 func newEntrance(s *service) *entrance {
 	return &entrance{
-		metrics: metrics.New(metrics.Options{Pool: s.running, Pools: map[string]*postgres.Pool{"arrive": s.arriving, "run": s.running}}),
+		metrics: metrics.New(metrics.Options{Pool: s.running, Pools: map[string]*postgres.Pool{"arrive": s.arriving, "run": s.running, "keep": s.keeping}}),
 		guard:   entry.NewGuard("", nil),
 	}
 }

@@ -29,6 +29,8 @@ import (
 const (
 	arriveConns = 6
 	runConns    = 16
+	// Signs of life have connections of their own: slow readers of the ledger must not cost a turn its lease.
+	keepConns = 2
 	// settleFor is how long each step of the shutdown may take behind the time that running turns have.
 	settleFor = 5 * time.Second
 )
@@ -49,6 +51,7 @@ type service struct {
 	url       string
 	arriving  *postgres.Pool
 	running   *postgres.Pool
+	keeping   *postgres.Pool
 	transport *call.Transport
 
 	queue     *queue.Queue
@@ -97,10 +100,13 @@ func (s *service) build(ctx context.Context) (err error) {
 	if s.running, err = postgres.Open(ctx, postgres.Options{URL: s.url, MaxConns: runConns, Name: "fila run"}); err != nil {
 		return err
 	}
+	if s.keeping, err = postgres.Open(ctx, postgres.Options{URL: s.url, MaxConns: keepConns, Name: "fila keep"}); err != nil {
+		return err
+	}
 	s.transport = call.NewTransport()
 	s.projects = newProjects()
 	s.store = turn.NewStore(s.running, instance, s.settings.Lease)
-	s.keeper = turn.NewKeeper(s.store, s.log)
+	s.keeper = turn.NewKeeper(turn.NewStore(s.keeping, instance, s.settings.Lease), s.log)
 	s.entrance = newEntrance(s)
 	runner := turn.NewRunner(s.store, s.keeper, turn.Observer{
 		Late:           s.entrance.metrics.Late,
@@ -184,7 +190,8 @@ func (s *service) watch(ctx context.Context, failed <-chan error) error {
 		case <-clusterGone:
 			return fmt.Errorf("private Postgres: %w", s.cluster.Err())
 		case <-s.hangup:
-			s.reload(ctx)
+			// Not here: it waits for the database, and the signal to stop must not wait for it.
+			go s.reload(ctx)
 		}
 	}
 }
@@ -218,6 +225,7 @@ func (s *service) closeEntrance(ctx context.Context) {
 func (s *service) close(ctx context.Context) {
 	s.arriving.Close()
 	s.running.Close()
+	s.keeping.Close()
 	s.transport.CloseIdleConnections()
 	if s.cluster == nil {
 		return

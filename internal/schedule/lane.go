@@ -139,9 +139,11 @@ func (l *lane) takeReady() []string {
 	return phones
 }
 
+// claimTurns and drain see their call through when ctx ends: a turn that was leased and never heard of would wait for the end
+// of its lease.
 func (l *lane) claimTurns(ctx, work context.Context, slots int) bool {
 	leased := time.Now()
-	claimed, err := l.scheduler.store.Claim(ctx, l.name, slots)
+	claimed, err := l.scheduler.store.Claim(context.WithoutCancel(ctx), l.name, slots)
 	if err != nil {
 		l.wantClaim()
 		l.rest(ctx, err)
@@ -158,7 +160,7 @@ func (l *lane) claimTurns(ctx, work context.Context, slots int) bool {
 
 func (l *lane) drain(ctx, work context.Context, phones []string) bool {
 	leased := time.Now()
-	drained, err := l.scheduler.store.Drain(ctx, l.name, phones)
+	drained, err := l.scheduler.store.Drain(context.WithoutCancel(ctx), l.name, phones)
 	switch {
 	case err != nil && postgres.Classify(err) == postgres.Away:
 		l.look(phones...)

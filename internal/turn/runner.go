@@ -148,6 +148,8 @@ func (r *run) stopped(err error) bool {
 		}
 		// Something else was decided meanwhile, and the call was hung up on: nobody knows what it did.
 		r.unknown(failure{stage: stageAgent, reason: "the call was interrupted"}, 0)
+	case call.OutcomeOf(err) == call.NotDone:
+		r.unsent(failure{stage: stageAgent})
 	case errors.Is(cause, errLeaseLost):
 		// Somebody else has the turn, or it is over; if it was discarded, its conversation waits for this call's end.
 		_, _ = stored(r, "hung up", func(ctx context.Context) (struct{}, error) { return struct{}{}, r.store.hungUp(ctx, r.work) })
@@ -156,6 +158,13 @@ func (r *run) stopped(err error) bool {
 		r.handBack()
 	}
 	return true
+}
+
+// unsent gives the turn back after a call that this process stopped before anything of it left: nothing is in doubt, and
+// no attempt is used up.
+func (r *run) unsent(f failure) {
+	f.fate, f.reason = fateRetry, "the call was stopped before it left"
+	r.record(f)
 }
 
 func (r *run) handBack() {
@@ -182,7 +191,7 @@ func (r *run) await() {
 func (r *run) reply(answer agent.Answer) {
 	parts := r.project.parts(answer)
 	verdict, err := stored(r, "reply", func(ctx context.Context) (string, error) {
-		return r.store.Reply(ctx, r.work.Project, r.work.ID, &r.work.Attempt, Reply{Text: text(answer), Parts: parts, Handoff: answer.Handoff, Send: true})
+		return r.store.Reply(ctx, r.work.Project, r.work.ID, &r.work.Attempt, Reply{Text: text(answer), Parts: parts, Handoff: answer.Handoff, Send: r.ctx.Err() == nil})
 	})
 	if err != nil {
 		return
@@ -254,7 +263,7 @@ func (r *run) deliver(parts []part, first int, intended bool) {
 		if !ok {
 			return
 		}
-		verdict, err := stored(r, "sent", func(ctx context.Context) (string, error) { return r.store.sent(ctx, r.work, number, id, delay == 0) })
+		verdict, err := stored(r, "sent", func(ctx context.Context) (string, error) { return r.store.sent(ctx, r.work, number, id, delay == 0 && r.ctx.Err() == nil) })
 		if err != nil {
 			return
 		}
@@ -284,8 +293,12 @@ func (r *run) sendPart(p part, of int) (providerID string, ok bool) {
 	})
 	r.pass("after part")
 	if err != nil && errors.Is(err, context.Canceled) && r.ctx.Err() != nil {
-		// The intent stays behind; whoever goes on with the turn sees a part that may be out.
-		r.handBack()
+		if call.OutcomeOf(err) == call.NotDone {
+			r.unsent(failure{stage: stageDelivery, part: &p.Number})
+		} else {
+			// The intent stays behind; whoever goes on with the turn sees a part that may be out.
+			r.handBack()
+		}
 		return "", false
 	}
 	r.observe.DeliveryCalled(w.Project, call.OutcomeOf(err).String(), time.Since(began))
@@ -431,7 +444,7 @@ func (r *run) ended(verdict string) {
 // stands: its lease ends, and whoever claims it sees a call without an outcome.
 const storeFor = time.Minute
 
-// stored writes, and keeps trying while the database is away.
+// stored writes, and keeps trying while the database is away or somebody holds the conversation.
 func stored[T any](r *run, step string, write func(context.Context) (T, error)) (T, error) {
 	r.pass("before " + step)
 	defer r.pass("after " + step)
@@ -443,7 +456,8 @@ func stored[T any](r *run, step string, write func(context.Context) (T, error)) 
 			return result, nil
 		}
 		stopping := errors.Is(context.Cause(r.ctx), errShutdown)
-		if postgres.Classify(err) != postgres.Away || stopping || !pause(ctx, wait) {
+		class := postgres.Classify(err)
+		if class != postgres.Away && class != postgres.Again || stopping || !pause(ctx, wait) {
 			r.log.Error().Int64("turn", r.work.ID).Int("attempt", r.work.Attempt).Str("step", step).Str("error", postgres.Safe(err)).Msg("turn's step not stored")
 			return result, err
 		}

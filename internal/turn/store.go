@@ -279,6 +279,9 @@ func again(ctx context.Context, run func(context.Context) error) error {
 
 // pause waits, or returns early with false when ctx ends.
 func pause(ctx context.Context, d time.Duration) bool {
+	if ctx.Err() != nil {
+		return false
+	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
