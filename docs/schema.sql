@@ -1,6 +1,6 @@
 -- The schema after all migrations, in the words of Postgres 15. Written by make schema.
 
-CREATE FUNCTION public.fila_adopt(p_project text) RETURNS SETOF text
+CREATE FUNCTION public.fila_adopt(p_project text, p_phones text[] DEFAULT NULL::text[]) RETURNS SETOF text
     LANGUAGE plpgsql
     SET enable_seqscan TO 'off'
     SET jit TO 'off'
@@ -18,7 +18,10 @@ DECLARE
 BEGIN
     SELECT * INTO STRICT p FROM projects WHERE name = p_project;
     found_ids := ARRAY(
-        SELECT q.id FROM fila_mensagens q WHERE q.projeto = p_project AND NOT q.registered ORDER BY q.id LIMIT 1000
+        SELECT q.id FROM fila_mensagens q
+        WHERE q.projeto = p_project AND NOT q.registered AND (p_phones IS NULL OR fila_key(q.telefone, p.country) = ANY (p_phones))
+        ORDER BY q.id
+        LIMIT 1000
     );
     IF cardinality(found_ids) = 0 THEN
         RETURN;
@@ -26,7 +29,8 @@ BEGIN
     INSERT INTO conversations (project, phone, address)
     SELECT p_project, fila_key(q.telefone, p.country), max(coalesce(q.address, q.telefone))
     FROM fila_mensagens q
-    WHERE q.projeto = p_project AND NOT q.registered AND q.id = ANY (found_ids) AND fila_key(q.telefone, p.country) <> ''
+    WHERE q.projeto = p_project AND NOT q.registered AND q.id = ANY (found_ids)
+        AND octet_length(fila_key(q.telefone, p.country)) BETWEEN 1 AND 256
     GROUP BY 2
     ORDER BY 2
     ON CONFLICT (project, phone) DO NOTHING;
@@ -45,12 +49,16 @@ BEGIN
     FOR foreign_row IN
         SELECT q.* FROM fila_mensagens q
         WHERE q.projeto = p_project AND NOT q.registered AND q.id = ANY (found_ids)
-            AND (fila_key(q.telefone, p.country) = '' OR fila_key(q.telefone, p.country) = ANY (free))
+            AND (octet_length(fila_key(q.telefone, p.country)) NOT BETWEEN 1 AND 256 OR fila_key(q.telefone, p.country) = ANY (free))
         ORDER BY q.id FOR UPDATE SKIP LOCKED
     LOOP
         key := fila_key(foreign_row.telefone, p.country);
         why := NULL;
-        IF key = '' OR (foreign_row.mensagem = '' AND foreign_row.media IS NULL) THEN
+        -- What does not fit an index may not raise an error here: it would stop the whole project.
+        IF octet_length(key) > 256 OR octet_length(foreign_row.id_mensagem) > 256 THEN
+            why := 'too_long';
+            key := left(key, 64);
+        ELSIF key = '' OR (foreign_row.mensagem = '' AND foreign_row.media IS NULL) THEN
             why := 'empty';
         ELSIF p.takeover_messages = 'ignore' AND EXISTS (
             SELECT FROM conversations c
@@ -63,14 +71,14 @@ BEGIN
         IF number > (SELECT last_value FROM fila_mensagens_id_seq) OR EXISTS (SELECT FROM receipts r WHERE r.id = number) THEN
             number := nextval('fila_mensagens_id_seq');
         END IF;
-        kept := NOT EXISTS (
+        kept := foreign_row.id_mensagem = '' OR NOT EXISTS (
             SELECT FROM erased_receipts e
             WHERE e.project = p_project AND e.digest = sha256(convert_to(foreign_row.id_mensagem, 'UTF8'))
         );
         IF kept THEN
             INSERT INTO receipts (id, project, message_id, phone, status, reason)
             VALUES (
-                number, p_project, nullif(foreign_row.id_mensagem, ''), key,
+                number, p_project, CASE WHEN octet_length(foreign_row.id_mensagem) BETWEEN 1 AND 256 THEN foreign_row.id_mensagem END, key,
                 CASE WHEN why IS NULL THEN 'queued' ELSE 'ignored' END, why
             )
             ON CONFLICT (project, message_id) DO NOTHING;
@@ -220,7 +228,7 @@ BEGIN
                 OR (t.state IN ('running', 'sending') AND t.lease_until < clock_timestamp())
                 OR (t.state = 'running' AND t.reply_until < clock_timestamp())
                 OR (t.state = 'replied' AND coalesce(t.lease_until < clock_timestamp(), true))
-                OR (t.state = 'unknown' AND t.next_attempt_at <= clock_timestamp())
+                OR (t.state = 'unknown' AND t.next_attempt_at <= clock_timestamp() AND coalesce(t.lease_until < clock_timestamp(), true))
             )
             ORDER BY t.id
             LIMIT wanted.slots
@@ -243,11 +251,12 @@ BEGIN
         SELECT t.id, h.mode,
             CASE
                 WHEN t.state = 'retrying' AND t.next_attempt_at <= clock_timestamp() THEN 'retry'
-                WHEN t.state IN ('running', 'sending') AND t.lease_until = '-infinity' THEN 'handed_back'
-                WHEN t.state IN ('running', 'sending') AND t.lease_until < clock_timestamp() THEN 'abandoned'
+                -- A kept reply that somebody has taken already is his until now: he may come back and send it.
+                WHEN t.state IN ('running', 'sending', 'replied') AND t.lease_until = '-infinity' THEN 'handed_back'
+                WHEN t.state IN ('running', 'sending', 'replied') AND t.lease_until < clock_timestamp() THEN 'abandoned'
                 WHEN t.state = 'running' AND t.reply_until < clock_timestamp() THEN 'overdue'
-                WHEN t.state = 'replied' AND coalesce(t.lease_until < clock_timestamp(), true) THEN 'held'
-                WHEN t.state = 'unknown' AND t.next_attempt_at <= clock_timestamp() THEN 'reconcile'
+                WHEN t.state = 'replied' AND t.lease_until IS NULL THEN 'held'
+                WHEN t.state = 'unknown' AND t.next_attempt_at <= clock_timestamp() AND coalesce(t.lease_until < clock_timestamp(), true) THEN 'reconcile'
             END AS why,
             t.instance
         FROM turns t
@@ -272,9 +281,9 @@ BEGIN
                 ELSE t.errors
             END,
             instance = p_instance,
-            lease_until = CASE WHEN b.why <> 'reconcile' AND b.mode <> 'human' THEN clock_timestamp() + make_interval(secs => p_lease) END,
-            -- A question has no lease: if its asker dies, it is asked again.
-            next_attempt_at = CASE WHEN b.why = 'reconcile' THEN clock_timestamp() + interval '2 minutes' END,
+            lease_until = CASE WHEN b.why = 'reconcile' OR b.mode <> 'human' THEN clock_timestamp() + make_interval(secs => p_lease) END,
+            -- If its asker dies, the question is asked again once the lease is over.
+            next_attempt_at = CASE WHEN b.why = 'reconcile' THEN t.next_attempt_at END,
             reply_until = NULL
         FROM before b
         WHERE t.id = b.id AND b.why IS NOT NULL
@@ -300,7 +309,8 @@ BEGIN
     IF EXISTS (SELECT FROM deliveries d WHERE d.project = p_project AND d.provider_id = p_message_id)
         OR EXISTS (
             SELECT FROM turns t JOIN deliveries d ON d.turn_id = t.id
-            WHERE t.project = p_project AND t.phone = p_phone AND t.open AND d.state IN ('sending', 'unknown') AND d.text = p_text
+            WHERE t.project = p_project AND t.phone = p_phone AND d.text = p_text AND d.provider_id IS NULL
+                AND d.intended_at > clock_timestamp() - interval '10 minutes'
         ) THEN
         UPDATE receipts SET reason = 'echo' WHERE project = p_project AND message_id = p_message_id;
         RETURN 'echo';
@@ -351,7 +361,8 @@ BEGIN
     END IF;
     UPDATE turns SET
         state = 'discarded', reason = p_reason, attempt = attempt + t.open::integer, finished_at = clock_timestamp(),
-        next_attempt_at = NULL, reply_until = NULL
+        -- A question about an unknown outcome does nothing that the next turn would have to wait for.
+        lease_until = CASE WHEN t.state <> 'unknown' THEN lease_until END, next_attempt_at = NULL, reply_until = NULL
     WHERE id = p_turn;
     INSERT INTO audit (project, phone, turn_id, action, actor, reason) VALUES (t.project, t.phone, t.id, 'discard', p_by, p_reason);
     PERFORM fila_wake(t.project, t.phone);
@@ -370,7 +381,7 @@ DECLARE
     locked text[];
 BEGIN
     IF EXISTS (SELECT FROM fila_mensagens q WHERE q.projeto = p_project AND NOT q.registered) THEN
-        PERFORM fila_adopt(p_project);
+        PERFORM fila_adopt(p_project, p_phones);
     END IF;
     SELECT * INTO STRICT p FROM projects WHERE name = p_project;
     locked := ARRAY(
@@ -424,11 +435,14 @@ BEGIN
         ) o ON true
         LEFT JOIN LATERAL (
             -- A turn that was discarded while its call ran keeps its lease until the call is over.
-            SELECT CASE WHEN NOT t.open THEN t.lease_until END AS lease_until
-            FROM turns t
-            WHERE t.project = p_project AND t.phone = c.phone
-            ORDER BY t.id DESC
-            LIMIT 1
+            -- A redriven one need not be the last.
+            SELECT max(h.lease_until) FILTER (WHERE NOT h.open) AS lease_until
+            FROM (
+                SELECT t.open, t.lease_until FROM turns t
+                WHERE t.project = p_project AND t.phone = c.phone
+                ORDER BY t.id DESC
+                LIMIT 10
+            ) h
         ) l ON true
         LEFT JOIN LATERAL (
             SELECT v.at, v.by
@@ -540,7 +554,7 @@ BEGIN
         INSERT INTO erased_receipts (project, digest)
         SELECT DISTINCT p_project, sha256(convert_to(known.id, 'UTF8'))
         FROM (SELECT message_id FROM forgotten UNION ALL SELECT provider_id FROM parts UNION ALL SELECT id FROM waiting) AS known (id)
-        WHERE known.id IS NOT NULL
+        WHERE known.id <> ''
         ON CONFLICT DO NOTHING
     ), named AS (
         UPDATE audit a SET phone = 'sha256:' || encode(sha256(convert_to(c.phone, 'UTF8')), 'hex'), reason = NULL, detail = '{}'
@@ -638,7 +652,8 @@ BEGIN
     -- The agent may have called back while its own answer was lost: then the reply stands.
     IF t.attempt IS DISTINCT FROM p_attempt OR t.state NOT IN ('running', 'sending', 'replied', 'unknown') OR mode IS NULL
         OR (p_stage = 'agent' AND t.stage <> 'agent') THEN
-        RETURN 'stale';
+        -- Unless this very failure is written already, and only our answer was lost.
+        RETURN CASE WHEN t.attempt = p_attempt AND t.state = 'dead' AND p_fate = 'dead' AND t.reason = p_error THEN 'dead' ELSE 'stale' END;
     END IF;
     UPDATE turns SET
         state = CASE
@@ -669,7 +684,7 @@ $$;
 CREATE FUNCTION public.fila_fallback_sent(p_turn bigint, p_state text, p_provider_id text) RETURNS void
     LANGUAGE sql
     AS $$
-    UPDATE deliveries SET state = p_state, provider_id = p_provider_id, sent_at = CASE p_state WHEN 'sent' THEN clock_timestamp() END
+    UPDATE deliveries SET state = p_state, provider_id = nullif(p_provider_id, ''), sent_at = CASE p_state WHEN 'sent' THEN clock_timestamp() END
     WHERE turn_id = p_turn AND part = 0
 $$;
 
@@ -716,7 +731,14 @@ DECLARE
 BEGIN
     SELECT * INTO STRICT p FROM projects WHERE name = p_project;
     PERFORM fila_silence(p_project, p_phone);
-    ends := clock_timestamp() + coalesce(p_for, p.takeover_for);
+    -- Without a time of its own a takeover only ever lengthens what somebody asked for.
+    SELECT CASE
+        WHEN p_for IS NULL AND c.mode = 'human' THEN greatest(c.until, clock_timestamp() + p.takeover_for)
+        ELSE clock_timestamp() + coalesce(p_for, p.takeover_for)
+    END
+    INTO ends
+    FROM conversations c
+    WHERE c.project = p_project AND c.phone = p_phone;
     UPDATE conversations SET mode = 'human', until = ends WHERE project = p_project AND phone = p_phone;
     IF p.takeover_messages = 'ignore' THEN
         PERFORM fila_ignore_waiting(p_project, p_phone, 'human');
@@ -892,7 +914,7 @@ BEGIN
     -- Insert and delete only, so pages stay full; dead rows go early, since a small hot queue is slow when
     -- its index is full of them. Storage parameters cannot be set on the parent.
     EXECUTE format(
-        'CREATE TABLE %I (LIKE fila_mensagens INCLUDING DEFAULTS) WITH (fillfactor = 100, autovacuum_vacuum_scale_factor = 0,
+        'CREATE TABLE %I (LIKE fila_mensagens INCLUDING DEFAULTS INCLUDING CONSTRAINTS) WITH (fillfactor = 100, autovacuum_vacuum_scale_factor = 0,
          autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_insert_threshold = -1, autovacuum_vacuum_cost_delay = 0)', partition);
     EXECUTE format('ALTER TABLE %I ALTER COLUMN projeto SET DEFAULT %L', partition, p_name);
     EXECUTE format('ALTER TABLE %I ADD PRIMARY KEY (telefone, id)', partition);
@@ -910,7 +932,7 @@ CREATE FUNCTION public.fila_overtaken(t public.turns) RETURNS boolean
         AND NOT EXISTS (SELECT FROM deliveries d WHERE d.turn_id = t.id AND d.attempts > 0)
         AND EXISTS (
             SELECT FROM fila_mensagens q
-            WHERE q.projeto = t.project AND q.telefone = t.phone AND q.registered AND NOT q.superseded
+            WHERE q.projeto = t.project AND q.telefone = t.phone AND q.registered AND NOT q.superseded AND q.timestamp > t.drained_at
         )
     FROM projects p WHERE p.name = t.project
 $$;
@@ -1029,6 +1051,10 @@ BEGIN
         PERFORM fila_refuse('FI409', 'turn ' || p_turn || ' is ' || t.state || ', only a dead turn can be redriven');
     ELSIF EXISTS (SELECT FROM turns o WHERE o.project = t.project AND o.phone = t.phone AND o.open) THEN
         PERFORM fila_refuse('FI409', 'another turn of the conversation is open; wait for its end');
+    ELSIF EXISTS (
+        SELECT FROM conversations c WHERE c.project = t.project AND c.phone = t.phone AND fila_mode(c.mode, c.until) = 'human'
+    ) THEN
+        PERFORM fila_refuse('FI409', 'a person has the conversation, and the turn would be discarded; release it first');
     ELSIF NOT p_force AND EXISTS (
         SELECT FROM turns o WHERE o.project = t.project AND o.phone = t.phone AND o.id > t.id AND o.state = 'done'
     ) THEN
@@ -1107,6 +1133,10 @@ BEGIN
     attempt := t.attempt;
     IF t.state NOT IN ('running', 'retrying', 'unknown') OR t.stage <> 'agent' OR t.attempt <> coalesce(p_attempt, t.attempt) OR mode IS NULL THEN
         verdict := CASE
+            -- The answer to the same call was lost on its way: nothing of it has been sent.
+            WHEN p_send AND t.state = 'sending' AND t.attempt = p_attempt AND t.reply IS NOT DISTINCT FROM p_reply
+                AND NOT EXISTS (SELECT FROM deliveries d WHERE d.turn_id = t.id AND (d.state = 'sent' OR d.attempts > 1))
+                THEN 'send'
             WHEN t.replied_at IS NOT NULL AND t.reply IS NOT DISTINCT FROM p_reply AND t.state IN ('replied', 'sending', 'retrying', 'unknown', 'done')
                 THEN 'repeated'
             ELSE 'stale'
@@ -1180,7 +1210,8 @@ BEGIN
         PERFORM fila_finish(p_turn);
         ended := 'done';
     ELSE
-        UPDATE turns SET state = 'retrying', next_attempt_at = clock_timestamp(), reconcile_since = NULL, reason = NULL WHERE id = p_turn;
+        UPDATE turns SET state = 'retrying', next_attempt_at = clock_timestamp(), reconcile_since = NULL, lease_until = NULL, reason = NULL
+        WHERE id = p_turn;
     END IF;
     INSERT INTO audit (project, phone, turn_id, action, actor, reason, detail)
     VALUES (t.project, t.phone, t.id, 'resolve', p_by, p_reason, jsonb_build_object('outcome', p_outcome));
@@ -1207,9 +1238,11 @@ BEGIN
     UPDATE conversations SET mode = 'agent', until = NULL WHERE project = p_project AND phone = c.phone;
     IF p_waiting = 'discard' THEN
         settled := fila_ignore_waiting(p_project, c.phone, 'discarded');
-        UPDATE turns SET state = 'discarded', reason = 'discarded at resume', finished_at = clock_timestamp(), next_attempt_at = NULL, reply_until = NULL
-        WHERE project = p_project AND phone = c.phone AND open
-            AND (state IN ('retrying', 'replied') OR (state = 'running' AND reply_until IS NOT NULL));
+        -- A call that runs is fenced off, and keeps its lease until it has hung up (see fila_discard).
+        UPDATE turns SET
+            state = 'discarded', reason = 'discarded at resume', attempt = attempt + (state = 'running')::integer,
+            finished_at = clock_timestamp(), next_attempt_at = NULL, reply_until = NULL
+        WHERE project = p_project AND phone = c.phone AND open AND state IN ('running', 'retrying', 'replied');
     ELSIF EXISTS (SELECT FROM fila_mensagens q WHERE q.projeto = p_project AND q.telefone = c.phone) THEN
         UPDATE conversations SET due_now_at = clock_timestamp(), due_now_by = 'resume' WHERE project = p_project AND phone = c.phone;
     END IF;
@@ -1267,14 +1300,14 @@ BEGIN
     IF t.attempt IS DISTINCT FROM p_attempt OR t.state NOT IN ('sending', 'unknown') THEN
         RETURN 'stale';
     END IF;
-    UPDATE deliveries SET state = 'sent', provider_id = p_provider_id, sent_at = clock_timestamp()
+    UPDATE deliveries SET state = 'sent', provider_id = nullif(p_provider_id, ''), sent_at = clock_timestamp()
     WHERE turn_id = p_turn AND part = p_part;
     IF NOT EXISTS (SELECT FROM deliveries d WHERE d.turn_id = p_turn AND d.part > 0 AND d.state <> 'sent') THEN
         PERFORM fila_finish(p_turn);
         RETURN 'done';
     ELSIF t.state = 'unknown' THEN
-        -- Nobody leases an unknown turn; the rest goes out with the next claim.
-        UPDATE turns SET state = 'retrying', next_attempt_at = clock_timestamp(), reconcile_since = NULL WHERE id = p_turn;
+        -- Who asked about it has done his work; the rest goes out with the next claim.
+        UPDATE turns SET state = 'retrying', next_attempt_at = clock_timestamp(), reconcile_since = NULL, lease_until = NULL WHERE id = p_turn;
         RETURN 'next';
     END IF;
     RETURN CASE WHEN p_go_on THEN fila_send(p_turn, p_attempt, p_part + 1) ELSE 'next' END;
@@ -1370,7 +1403,8 @@ BEGIN
         SELECT FROM turns t
         JOIN conversations c ON c.project = t.project AND c.phone = t.phone
         WHERE t.project = w.project AND t.open AND c.mode <> 'suspended' AND (
-            (t.state IN ('retrying', 'unknown') AND t.next_attempt_at <= clock_timestamp())
+            (t.state = 'retrying' AND t.next_attempt_at <= clock_timestamp())
+            OR (t.state = 'unknown' AND t.next_attempt_at <= clock_timestamp() AND coalesce(t.lease_until < clock_timestamp(), true))
             OR (t.state IN ('running', 'sending') AND t.lease_until < clock_timestamp())
             OR (t.state = 'running' AND t.reply_until < clock_timestamp())
             OR (t.state = 'replied' AND coalesce(t.lease_until < clock_timestamp(), true))
@@ -1501,7 +1535,8 @@ CREATE TABLE public.fila_mensagens (
     sent_at timestamp with time zone,
     metadata jsonb,
     registered boolean DEFAULT false NOT NULL,
-    superseded boolean DEFAULT false NOT NULL
+    superseded boolean DEFAULT false NOT NULL,
+    CONSTRAINT fila_mensagens_timestamp_check CHECK (isfinite("timestamp"))
 )
 PARTITION BY LIST (projeto);
 
@@ -1613,6 +1648,8 @@ CREATE INDEX audit_conversation ON public.audit USING btree (project, phone, id)
 CREATE INDEX conversations_held ON public.conversations USING btree (project, mode) WHERE (mode <> 'agent'::text);
 
 CREATE INDEX deliveries_provider ON public.deliveries USING btree (project, provider_id) WHERE (provider_id IS NOT NULL);
+
+CREATE INDEX receipts_conversation ON public.receipts USING btree (project, phone);
 
 CREATE UNIQUE INDEX receipts_message ON public.receipts USING btree (project, message_id);
 
