@@ -27,9 +27,9 @@ type Config struct {
 	// PublicURL is what providers call, where their signature covers the URL.
 	PublicURL string `key:"public_url" is:"url"`
 	// Sweep is the pause between looks for rows without a timer and turns without an owner.
-	Sweep time.Duration `key:"sweep_seconds" above:"0"`
+	Sweep time.Duration `key:"sweep_seconds" min:"0.05"`
 	// Lease is how long a turn outlives the last sign of life of its instance.
-	Lease time.Duration `key:"lease_seconds" above:"0"`
+	Lease time.Duration `key:"lease_seconds" min:"0.5"`
 	// Shutdown is how long running turns may finish after the signal to stop.
 	Shutdown time.Duration `key:"shutdown_seconds" min:"0"`
 	// Demo serves the built-in demo agent.

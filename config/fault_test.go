@@ -188,8 +188,8 @@ func TestTopFaults(t *testing.T) {
 		{"database", "database_url: mysql://u:hidden-word@h/d\n" + least, nil, []string{"f:1: database_url: must begin with postgres:// or postgresql://, or be keyword=value pairs"}},
 		{"token with a space", "admin_token: hidden-word x\n" + least, nil, []string{"f:1: admin_token: must not hold spaces or control characters"}},
 		{"seconds", "sweep_seconds: 0\nlease_seconds: 0\nshutdown_seconds: -1\n" + least, nil, []string{
-			"f:1: sweep_seconds: must be more than 0, not 0",
-			"f:2: lease_seconds: must be more than 0, not 0",
+			"f:1: sweep_seconds: must be at least 0.05, not 0",
+			"f:2: lease_seconds: must be at least 0.5, not 0",
 			"f:3: shutdown_seconds: must be at least 0, not -1",
 		}},
 		{"duplicate keys", "demo: true\ndemo: false\n" + least + "    join: a\n    join: b\n", nil, []string{

@@ -1,5 +1,7 @@
 -- A turn from its drain to its end. Every function locks the conversation first and the turn second, looks at
 -- both with a snapshot taken after the locks, and writes only under the attempt that it was given (the fence).
+-- Whoever holds a row for longer than the lock_timeout, in a session that was left open, costs that conversation
+-- a repetition, and nobody else a connection.
 
 -- +goose Up
 
@@ -32,9 +34,11 @@ RETURNS TABLE (
     session_id text, messages jsonb, body text, superseded_turns bigint[], message_count integer,
     late_seconds double precision
 )
-LANGUAGE plpgsql SET enable_seqscan = off SET jit = off AS $$
+LANGUAGE plpgsql SET lock_timeout = '300ms' SET enable_seqscan = off SET jit = off AS $$
 #variable_conflict use_column
 DECLARE
+    -- More text than this is more than an agent can take in one call; the rest makes the next turn.
+    max_bytes constant bigint := 4 << 20;
     p projects;
     locked text[];
 BEGIN
@@ -54,7 +58,8 @@ BEGIN
     WITH waiting AS MATERIALIZED (
         SELECT
             q.telefone, q.id, q.timestamp, q.superseded,
-            row_number() OVER (PARTITION BY q.telefone, q.superseded ORDER BY q.id) AS place
+            row_number() OVER (PARTITION BY q.telefone, q.superseded ORDER BY q.id) AS place,
+            sum(octet_length(q.mensagem)) OVER (PARTITION BY q.telefone, q.superseded ORDER BY q.id) AS bytes
         FROM fila_mensagens q
         WHERE q.projeto = p_project AND q.telefone = ANY (locked) AND q.registered
     ), burst AS (
@@ -63,7 +68,7 @@ BEGIN
             coalesce(min(w.timestamp) FILTER (WHERE NOT w.superseded), min(w.timestamp)) AS first_at,
             coalesce(max(w.timestamp) FILTER (WHERE NOT w.superseded), min(w.timestamp)) AS last_at,
             max(w.timestamp) FILTER (WHERE NOT w.superseded AND w.place = p.max_messages) AS full_at,
-            bool_or(w.place > p.max_messages AND NOT w.superseded) AS more,
+            bool_or(NOT w.superseded AND w.place > 1 AND (w.place > p.max_messages OR w.bytes > max_bytes)) AS more,
             count(*)::integer AS waiting
         FROM waiting w
         GROUP BY w.telefone
@@ -121,7 +126,7 @@ BEGIN
         DELETE FROM fila_mensagens q
         USING waiting w
         JOIN judged j ON j.phone = w.telefone
-        WHERE j.verdict = 'due' AND (w.superseded OR w.place <= p.max_messages)
+        WHERE j.verdict = 'due' AND (w.superseded OR w.place = 1 OR (w.place <= p.max_messages AND w.bytes <= max_bytes))
             AND q.projeto = p_project AND q.telefone = w.telefone AND q.id = w.id
         RETURNING q.*
     ), ordered AS (
@@ -287,22 +292,33 @@ END
 $$;
 -- +goose StatementEnd
 
--- The sign of life of turns that this process is really running. What does not come back is no longer its own.
+-- The sign of life of turns that this process is really running. What does not come back is no longer its own; what
+-- comes back without being renewed is locked by somebody this moment, and must not hold up the others.
 -- +goose StatementBegin
 CREATE FUNCTION fila_renew(p_turns bigint[], p_attempts integer[], p_lease double precision)
-RETURNS TABLE (turn_id bigint, interrupted boolean)
+RETURNS TABLE (turn_id bigint, interrupted boolean, renewed boolean)
 LANGUAGE sql AS $$
-    UPDATE turns t SET lease_until = clock_timestamp() + make_interval(secs => p_lease)
-    FROM (
-        SELECT o.id
-        FROM unnest(p_turns, p_attempts) AS mine (id, attempt)
-        JOIN turns o ON o.id = mine.id AND o.attempt = mine.attempt
-        WHERE o.state IN ('running', 'sending', 'replied', 'unknown') AND o.lease_until IS NOT NULL
-        ORDER BY o.id
-        FOR NO KEY UPDATE OF o
-    ) kept
-    WHERE t.id = kept.id
-    RETURNING t.id, coalesce(t.reason = 'interrupted', false)
+    WITH mine AS (
+        SELECT t.id, coalesce(t.reason = 'interrupted', false) AS interrupted
+        FROM unnest(p_turns, p_attempts) AS m (id, attempt)
+        JOIN turns t ON t.id = m.id AND t.attempt = m.attempt
+        WHERE t.state IN ('running', 'sending', 'replied', 'unknown') AND t.lease_until IS NOT NULL
+    ), free AS (
+        SELECT t.id
+        FROM turns t
+        JOIN mine ON mine.id = t.id
+        ORDER BY t.id
+        FOR NO KEY UPDATE OF t SKIP LOCKED
+    ), renewed AS (
+        UPDATE turns t SET lease_until = clock_timestamp() + make_interval(secs => p_lease)
+        FROM unnest(p_turns, p_attempts) AS m (id, attempt)
+        WHERE t.id IN (SELECT f.id FROM free f) AND t.id = m.id AND t.attempt = m.attempt
+            AND t.state IN ('running', 'sending', 'replied', 'unknown') AND t.lease_until IS NOT NULL
+        RETURNING t.id
+    )
+    SELECT mine.id, mine.interrupted, r.id IS NOT NULL
+    FROM mine
+    LEFT JOIN renewed r ON r.id = mine.id
 $$;
 -- +goose StatementEnd
 
@@ -369,7 +385,7 @@ $$;
 -- attempt; a turn without a call is superseded at once. Answers: superseded, asked, stale.
 -- +goose StatementBegin
 CREATE FUNCTION fila_interrupt(p_turn bigint, p_attempt integer) RETURNS text
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET lock_timeout = '300ms' AS $$
 DECLARE
     t turns;
     mode text;
@@ -419,7 +435,7 @@ CREATE FUNCTION fila_reply(
     p_send boolean, p_instance text, p_lease double precision,
     OUT verdict text, OUT attempt integer
 )
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET lock_timeout = '300ms' AS $$
 #variable_conflict use_column
 DECLARE
     t turns;
@@ -482,7 +498,7 @@ $$;
 -- The agent said 202: no instance holds the turn until it calls back or its time is over.
 -- +goose StatementBegin
 CREATE FUNCTION fila_await_reply(p_turn bigint, p_attempt integer, p_timeout double precision) RETURNS text
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET lock_timeout = '300ms' AS $$
 DECLARE
     t turns;
     mode text;
@@ -504,7 +520,7 @@ $$;
 -- The gate before one part, and the intent to send it. Answers: send, held, discarded, superseded, stale.
 -- +goose StatementBegin
 CREATE FUNCTION fila_send(p_turn bigint, p_attempt integer, p_part integer) RETURNS text
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET lock_timeout = '300ms' AS $$
 DECLARE
     t turns;
     mode text;
@@ -542,7 +558,7 @@ $$;
 -- Answers: done, next (the caller asks for the next part itself), or what fila_send answers.
 -- +goose StatementBegin
 CREATE FUNCTION fila_sent(p_turn bigint, p_attempt integer, p_part integer, p_provider_id text, p_go_on boolean) RETURNS text
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET lock_timeout = '300ms' AS $$
 DECLARE
     t turns;
 BEGIN
@@ -574,7 +590,7 @@ $$;
 CREATE FUNCTION fila_fail(
     p_turn bigint, p_attempt integer, p_stage text, p_part integer, p_fate text, p_error text, p_counted boolean, p_delay double precision
 ) RETURNS text
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET lock_timeout = '300ms' AS $$
 DECLARE
     t turns;
     p projects;

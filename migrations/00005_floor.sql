@@ -8,7 +8,7 @@
 CREATE FUNCTION fila_refuse(p_code text, p_message text) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
-    RAISE EXCEPTION USING ERRCODE = p_code, MESSAGE = p_message;
+    RAISE EXCEPTION USING ERRCODE = p_code, MESSAGE = coalesce(p_message, 'an argument is null');
 END
 $$;
 -- +goose StatementEnd

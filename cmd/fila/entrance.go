@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"errors"
+	"maps"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/labstack/echo/v4"
@@ -20,6 +22,7 @@ import (
 	"fila/internal/postgres"
 	"fila/internal/turn"
 	"fila/internal/webhook"
+	statement "fila/sql"
 )
 
 // demoPath is where the built-in agent answers.
@@ -75,9 +78,10 @@ func (e *entrance) serve(listener net.Listener) error { return e.server.Serve(li
 func (e *entrance) close(ctx context.Context) error { return e.server.Shutdown(ctx) }
 
 var (
-	errStarting = errors.New("the service is not ready: it cannot reach its database, or the schema is not migrated")
-	errStopping = errors.New("the service is stopping")
-	errReadOnly = errors.New("the database cannot be written")
+	errStarting   = errors.New("the service is not ready: it cannot reach its database, or the schema is not migrated")
+	errStopping   = errors.New("the service is stopping")
+	errReadOnly   = errors.New("the database cannot be written")
+	errIncomplete = errors.New("the database lacks a project of the configuration; send SIGHUP, or start the service again")
 )
 
 // started is asked before every request and knows without asking the database.
@@ -96,12 +100,16 @@ func (s *service) isReady(ctx context.Context) error {
 	if err := s.started(); err != nil {
 		return err
 	}
-	writable, err := value[bool](ctx, s.running, "writable")
-	if err != nil {
+	var writable, complete bool
+	names := slices.AppendSeq([]string{}, maps.Keys(s.projects.settings.Load().Projects))
+	err := s.running.QueryRow(ctx, statement.Named("writable"), names).Scan(&writable, &complete)
+	switch {
+	case err != nil:
 		return errStarting
-	}
-	if !writable {
+	case !writable:
 		return errReadOnly
+	case !complete:
+		return errIncomplete
 	}
 	return nil
 }

@@ -70,7 +70,8 @@ func (s *service) open(ctx context.Context) error {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", s.settings.Listen)
 	if err != nil {
-		return fmt.Errorf("listen on %s: %w; stop what uses the address, or choose another with FILA_LISTEN", s.settings.Listen, errors.Unwrap(err))
+		// Not wrapped: of a network error the command line would say that the database is lost.
+		return fmt.Errorf("listen on %s: %s; stop what uses the address, or choose another with FILA_LISTEN", s.settings.Listen, errors.Unwrap(err))
 	}
 	s.listener = listener
 	if s.url = s.settings.DatabaseURL.Reveal(); s.url == "" {

@@ -60,6 +60,9 @@ func kindOf(field string) string {
 // place is the conversation that a path names.
 func place(c echo.Context) (project, phone string, err error) {
 	project, phone = entry.Param(c, "project"), entry.Param(c, "phone")
+	if strings.TrimSpace(phone) == "" {
+		return "", "", entry.Refuse(http.StatusUnprocessableEntity, "phone is empty")
+	}
 	return project, phone, checkPhone(phone)
 }
 

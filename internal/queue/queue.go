@@ -87,7 +87,7 @@ func (q *Queue) Push(ctx context.Context, messages []Message) ([]Receipt, error)
 	if len(messages) == 0 {
 		return nil, nil
 	}
-	r := &request{messages: messages, deadline: time.Now().Add(q.options.Patience), done: make(chan struct{})}
+	r := &request{messages: messages, bytes: bytesOf(messages), deadline: time.Now().Add(q.options.Patience), done: make(chan struct{})}
 	if !q.writerOf(messages[0]).add(r) {
 		return nil, ErrUnavailable
 	}
@@ -99,6 +99,13 @@ func (q *Queue) Push(ctx context.Context, messages []Message) ([]Receipt, error)
 	}
 }
 
+func bytesOf(messages []Message) (n int) {
+	for i := range messages {
+		n += len(messages[i].Text) + len(messages[i].Metadata) + len(messages[i].Media)
+	}
+	return n
+}
+
 func (q *Queue) writerOf(m Message) *writer {
 	var h maphash.Hash
 	h.SetSeed(q.seed)
@@ -108,9 +115,13 @@ func (q *Queue) writerOf(m Message) *writer {
 	return q.writers[h.Sum64()%uint64(len(q.writers))]
 }
 
+// batchBytes is how much text may share a commit: large messages must not make one too slow for all that are in it.
+const batchBytes = 2 << 20
+
 // request is one call of Push on its way through a commit.
 type request struct {
 	messages []Message
+	bytes    int
 	deadline time.Time
 	receipts []Receipt
 	err      error
@@ -152,10 +163,11 @@ func (l *lines) take(limit int) []*request {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var batch []*request
-	for size := 0; len(l.turn) > 0; {
+	for size, bytes := 0, 0; len(l.turn) > 0; {
 		project := l.turn[0]
 		r := l.line[project][0]
-		if size += len(r.messages); len(batch) > 0 && size > limit {
+		size, bytes = size+len(r.messages), bytes+r.bytes
+		if len(batch) > 0 && (size > limit || bytes > batchBytes) {
 			break
 		}
 		batch = append(batch, r)

@@ -24,6 +24,8 @@ const (
 	shortLock = 30 * time.Millisecond
 	// The client's own limit lies behind the server's, so that the server decides.
 	callTimeout = statementTimeout + time.Second
+	// statementTooLong is the SQLSTATE of a statement that the server gave up: half of the batch may do.
+	statementTooLong = "57014"
 	// A connection that broke is replaced this often before the callers are sent away.
 	reconnects     = 2
 	reconnectPause = 50 * time.Millisecond
@@ -106,6 +108,10 @@ func (w *writer) write(ctx context.Context, batch []*request, lock time.Duration
 			// Whatever broke this connection has most likely broken the others of the pool too.
 			w.options.Pool.Reset()
 			pause(ctx, time.Duration(attempt)*reconnectPause)
+		case len(batch) > 1 && postgres.Code(err) == statementTooLong:
+			w.write(ctx, batch[:len(batch)/2], shortLock)
+			w.write(ctx, batch[len(batch)/2:], shortLock)
+			return
 		case class == postgres.Away:
 			w.options.Log.Warn().Str("error", postgres.Safe(err)).Int("requests", len(batch)).Msg("messages not stored")
 			refuse(batch, ErrUnavailable)

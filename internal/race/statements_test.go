@@ -18,7 +18,7 @@ const (
 	await     = `SELECT fila_await_reply($1, $2, 100)`
 	interrupt = `SELECT fila_interrupt($1, $2)`
 	confirm   = `SELECT fila_confirm('clinic', $1, $2)`
-	renew     = `SELECT count(*)::text FROM fila_renew(ARRAY[$1]::bigint[], ARRAY[$2]::integer[], 100)`
+	renew     = `SELECT (count(*) FILTER (WHERE renewed))::text FROM fila_renew(ARRAY[$1]::bigint[], ARRAY[$2]::integer[], 100)`
 	handBack  = `SELECT fila_hand_back(ARRAY[$1]::bigint[], ARRAY[$2]::integer[])::text`
 	takeover  = `SELECT split_part(fila_takeover('clinic', $1, 60, 'rita', 'she asked'), ' ', 1)`
 	suspend   = `SELECT fila_suspend('clinic', $1, 'rita', 'checking')`

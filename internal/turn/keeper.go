@@ -27,7 +27,12 @@ type hold struct {
 	attempt int
 	since   time.Time
 	cancel  context.CancelCauseFunc
+	// expiry stops the turn a little before another instance may take it over: hanging up takes a moment.
+	expiry *time.Timer
 }
+
+// margin is how long before its end a lease that was not renewed is given up.
+func (k *Keeper) margin() time.Duration { return k.lease / 5 }
 
 // NewKeeper makes a keeper for the turns of one store.
 func NewKeeper(store *Store, log zerolog.Logger) *Keeper {
@@ -38,6 +43,7 @@ func NewKeeper(store *Store, log zerolog.Logger) *Keeper {
 func (k *Keeper) keep(ctx context.Context, turn int64, attempt int, leased time.Time) (kept context.Context, release func()) {
 	kept, cancel := context.WithCancelCause(ctx)
 	h := &hold{attempt: attempt, since: leased, cancel: cancel}
+	h.expiry = time.AfterFunc(time.Until(leased.Add(k.lease-k.margin())), func() { cancel(errLeaseLost) })
 	k.mu.Lock()
 	if before, ok := k.held[turn]; ok {
 		// Claimed here a second time: its lease had run out before we noticed. The first run is somebody else from now on.
@@ -51,6 +57,7 @@ func (k *Keeper) keep(ctx context.Context, turn int64, attempt int, leased time.
 			delete(k.held, turn)
 		}
 		k.mu.Unlock()
+		h.expiry.Stop()
 		cancel(nil)
 	}
 }
@@ -93,7 +100,6 @@ func (k *Keeper) renew(ctx context.Context) {
 		if ctx.Err() == nil {
 			k.log.Warn().Str("error", postgres.Safe(err)).Int("turns", len(turns)).Msg("leases not renewed")
 		}
-		k.stopExpired()
 		return
 	}
 	k.settle(sent, turns, attempts, kept)
@@ -111,31 +117,22 @@ func (k *Keeper) list() (turns []int64, attempts []int) {
 
 // settle notes what was renewed and stops what was not, unless it was let go or claimed anew meanwhile.
 func (k *Keeper) settle(sent time.Time, turns []int64, attempts []int, kept []renewal) {
-	renewed := make(map[int64]bool, len(kept))
+	ours := make(map[int64]bool, len(kept))
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, r := range kept {
-		renewed[r.turn] = true
-		if h, ok := k.held[r.turn]; ok {
+		ours[r.turn] = true
+		h, ok := k.held[r.turn]
+		if ok && r.renewed {
 			h.since = sent
-			if r.interrupted {
-				h.cancel(errInterrupted)
-			}
+			h.expiry.Reset(time.Until(sent.Add(k.lease - k.margin())))
+		}
+		if ok && r.interrupted {
+			h.cancel(errInterrupted)
 		}
 	}
 	for i, id := range turns {
-		if h, ok := k.held[id]; ok && h.attempt == attempts[i] && !renewed[id] {
-			h.cancel(errLeaseLost)
-		}
-	}
-}
-
-// stopExpired stops what another instance may have taken over by now.
-func (k *Keeper) stopExpired() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for _, h := range k.held {
-		if time.Since(h.since) > k.lease {
+		if h, ok := k.held[id]; ok && h.attempt == attempts[i] && !ours[id] {
 			h.cancel(errLeaseLost)
 		}
 	}
@@ -146,7 +143,7 @@ func (k *Keeper) stopExpired() {
 func (k *Keeper) check(turn int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if h, ok := k.held[turn]; ok && time.Since(h.since) > k.lease {
+	if h, ok := k.held[turn]; ok && time.Since(h.since) > k.lease-k.margin() {
 		h.cancel(errLeaseLost)
 	}
 }

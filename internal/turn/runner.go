@@ -263,7 +263,9 @@ func (r *run) deliver(parts []part, first int, intended bool) {
 		if !ok {
 			return
 		}
-		verdict, err := stored(r, "sent", func(ctx context.Context) (string, error) { return r.store.sent(ctx, r.work, number, id, delay == 0 && r.ctx.Err() == nil) })
+		verdict, err := stored(r, "sent", func(ctx context.Context) (string, error) {
+			return r.store.sent(ctx, r.work, number, id, delay == 0 && r.ctx.Err() == nil)
+		})
 		if err != nil {
 			return
 		}

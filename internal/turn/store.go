@@ -91,11 +91,13 @@ func scanClaimed(row pgx.CollectableRow) (Work, error) {
 type renewal struct {
 	turn        int64
 	interrupted bool
+	// renewed is false where somebody had the row locked: the turn is still ours, and its lease as old as before.
+	renewed bool
 }
 
 func (l *Store) renew(ctx context.Context, turns []int64, attempts []int) ([]renewal, error) {
 	return collect(ctx, l, renewStatement, func(row pgx.CollectableRow) (r renewal, err error) {
-		return r, row.Scan(&r.turn, &r.interrupted)
+		return r, row.Scan(&r.turn, &r.interrupted, &r.renewed)
 	}, turns, attempts, l.lease.Seconds())
 }
 
@@ -237,6 +239,9 @@ func (l *Store) Sweep(ctx context.Context, projects, cursors []string, page int)
 	return collect(ctx, l, sweepStatement, pgx.RowToStructByPos[Swept], projects, cursors, page)
 }
 
+// lockNotAvailable is the SQLSTATE of a lock_timeout: trying again at once would only wait again.
+const lockNotAvailable = "55P03"
+
 // retries is how often a statement that lost a race is run again at once.
 const retries = 5
 
@@ -270,7 +275,7 @@ func again(ctx context.Context, run func(context.Context) error) error {
 		bounded, cancel := context.WithTimeout(ctx, callTimeout)
 		err := run(bounded)
 		cancel()
-		if err == nil || attempt == retries || postgres.Classify(err) != postgres.Again {
+		if err == nil || attempt == retries || postgres.Classify(err) != postgres.Again || postgres.Code(err) == lockNotAvailable {
 			return err
 		}
 		pause(ctx, time.Duration(attempt)*time.Duration(rand.Int64N(int64(5*time.Millisecond))))

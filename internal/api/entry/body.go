@@ -29,7 +29,8 @@ func Body(c echo.Context, limit int64) ([]byte, error) {
 	}
 	var body bytes.Buffer
 	if request.ContentLength > 0 {
-		body.Grow(int(min(request.ContentLength, limit)) + bytes.MinRead)
+		// What is announced need not come: memory is given for what has arrived.
+		body.Grow(int(min(request.ContentLength, 8<<10)) + bytes.MinRead)
 	}
 	n, err := body.ReadFrom(io.LimitReader(request.Body, limit+1))
 	switch {

@@ -1,2 +1,2 @@
 -- The sign of life is taken from whoever once had the turn.
-SELECT pg_temp.edit('fila_renew', 'AND o.attempt = mine.attempt', '');
+SELECT pg_temp.edit('fila_renew', 'AND t.attempt = m.attempt', '');
