@@ -302,7 +302,7 @@ LANGUAGE sql AS $$
         SELECT t.id, coalesce(t.reason = 'interrupted', false) AS interrupted
         FROM unnest(p_turns, p_attempts) AS m (id, attempt)
         JOIN turns t ON t.id = m.id AND t.attempt = m.attempt
-        WHERE t.state IN ('running', 'sending', 'replied', 'unknown') AND t.lease_until IS NOT NULL
+        WHERE t.state IN ('running', 'sending', 'replied', 'unknown') AND t.lease_until IS NOT NULL AND t.instance IS NOT NULL
     ), free AS (
         SELECT t.id
         FROM turns t
@@ -313,7 +313,7 @@ LANGUAGE sql AS $$
         UPDATE turns t SET lease_until = clock_timestamp() + make_interval(secs => p_lease)
         FROM unnest(p_turns, p_attempts) AS m (id, attempt)
         WHERE t.id IN (SELECT f.id FROM free f) AND t.id = m.id AND t.attempt = m.attempt
-            AND t.state IN ('running', 'sending', 'replied', 'unknown') AND t.lease_until IS NOT NULL
+            AND t.state IN ('running', 'sending', 'replied', 'unknown') AND t.lease_until IS NOT NULL AND t.instance IS NOT NULL
         RETURNING t.id
     )
     SELECT mine.id, mine.interrupted, r.id IS NOT NULL
@@ -332,12 +332,14 @@ LANGUAGE sql AS $$
 $$;
 -- +goose StatementEnd
 
--- The call of a turn that was discarded meanwhile is over: the conversation is free. Discarding raised the attempt by one; an
--- earlier attempt than the last one knows nothing of the call that still runs.
+-- The call of a turn that ended meanwhile is over: the conversation is free. So is the reply that the agent brought by a call of
+-- its own. Discarding raised the attempt by one; an earlier attempt than the last one knows nothing of the call that still runs.
 -- +goose StatementBegin
 CREATE FUNCTION fila_hung_up(p_turn bigint, p_attempt integer) RETURNS void
 LANGUAGE sql AS $$
-    UPDATE turns SET lease_until = NULL WHERE id = p_turn AND NOT open AND lease_until IS NOT NULL AND attempt <= p_attempt + 1
+    UPDATE turns SET lease_until = NULL
+    WHERE id = p_turn AND lease_until IS NOT NULL AND (NOT open OR (state = 'replied' AND instance IS NULL))
+        AND (attempt <= p_attempt OR (state = 'discarded' AND attempt = p_attempt + 1))
 $$;
 -- +goose StatementEnd
 
@@ -426,8 +428,8 @@ $$;
 -- +goose StatementEnd
 
 -- The agent's answer becomes durable and the gate decides what happens with it, in one step. With a null
--- attempt it is the callback of an agent that named none. Without p_send the reply is only kept, and the next
--- claim sends it. Answers: send, done, held, discarded, superseded, repeated (the same reply again), stale (the
+-- attempt it is the callback of an agent that named none, without an instance it is any callback. Without p_send
+-- the reply is only kept, and the next claim sends it. Answers: send, done, held, discarded, superseded, repeated (the same reply again), stale (the
 -- turn is over or somebody else's), absent.
 -- +goose StatementBegin
 CREATE FUNCTION fila_reply(
@@ -440,6 +442,7 @@ LANGUAGE plpgsql SET lock_timeout = '300ms' AS $$
 DECLARE
     t turns;
     mode text;
+    calling timestamptz;
 BEGIN
     SELECT * INTO t FROM turns WHERE id = p_turn AND project = p_project;
     IF NOT FOUND THEN
@@ -462,10 +465,15 @@ BEGIN
         RETURN;
     END IF;
 
+    -- Called back while a call to the agent is under way, the same or a repetition: until that is hung up on, or its lease is
+    -- over, nothing goes out and no other turn of the conversation begins.
+    IF p_instance IS NULL AND t.state = 'running' AND t.reply_until IS NULL AND t.lease_until > clock_timestamp() THEN
+        calling := t.lease_until;
+    END IF;
     UPDATE turns SET
         reply = p_reply, handoff = p_handoff, replied_at = clock_timestamp(), stage = 'delivery', reason = NULL,
         reply_until = NULL, next_attempt_at = NULL, reconcile_since = NULL,
-        instance = p_instance, lease_until = clock_timestamp() + make_interval(secs => p_lease)
+        instance = coalesce(p_instance, t.instance), lease_until = clock_timestamp() + make_interval(secs => p_lease)
     WHERE id = p_turn
     RETURNING * INTO t;
     IF mode = 'human' THEN
@@ -490,6 +498,9 @@ BEGIN
             state = CASE verdict WHEN 'send' THEN 'sending' ELSE 'replied' END,
             lease_until = CASE verdict WHEN 'send' THEN lease_until END
         WHERE id = p_turn;
+    END IF;
+    IF calling IS NOT NULL THEN
+        UPDATE turns SET lease_until = calling, instance = NULL WHERE id = p_turn;
     END IF;
 END
 $$;

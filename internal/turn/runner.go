@@ -151,8 +151,7 @@ func (r *run) stopped(err error) bool {
 	case call.OutcomeOf(err) == call.NotDone:
 		r.unsent(failure{stage: stageAgent})
 	case errors.Is(cause, errLeaseLost):
-		// Somebody else has the turn, or it is over; if it was discarded, its conversation waits for this call's end.
-		_, _ = stored(r, "hung up", func(ctx context.Context) (struct{}, error) { return struct{}{}, r.store.hungUp(ctx, r.work) })
+		r.letGo()
 		r.log.Warn().Int64("turn", r.work.ID).Int("attempt", r.work.Attempt).Msg("turn let go: its lease is lost")
 	default:
 		r.handBack()
@@ -165,6 +164,15 @@ func (r *run) stopped(err error) bool {
 func (r *run) unsent(f failure) {
 	f.fate, f.reason = fateRetry, "the call was stopped before it left"
 	r.record(f)
+}
+
+// letGo says that the call is over of a turn that somebody else has, or that has ended: its conversation may be waiting for
+// that, or the reply with which the agent called back meanwhile.
+func (r *run) letGo() {
+	_, err := stored(r, "hung up", func(ctx context.Context) (struct{}, error) { return struct{}{}, r.store.hungUp(ctx, r.work) })
+	if err == nil {
+		r.observe.Retry(r.work.Project, 0)
+	}
 }
 
 func (r *run) handBack() {
@@ -182,7 +190,7 @@ func (r *run) await() {
 		return
 	case verdict == "awaited":
 		r.observe.Retry(r.work.Project, timeout)
-	case verdict == stateDiscarded:
+	case verdict == stateDiscarded, verdict == "stale":
 		r.ended(verdict)
 	}
 }
@@ -205,7 +213,7 @@ func (r *run) reply(answer agent.Answer) {
 
 // Kept is the reply of an agent that called back: it is kept, and sent by whoever claims the turn next.
 func (p *Project) Kept(answer agent.Answer) Reply {
-	return Reply{Text: text(answer), Parts: p.parts(answer), Handoff: answer.Handoff}
+	return Reply{Text: text(answer), Parts: p.parts(answer), Handoff: answer.Handoff, CalledBack: true}
 }
 
 // parts cuts an answer into what is delivered, nothing where the project keeps its replies.
@@ -380,6 +388,7 @@ func (r *run) record(f failure) {
 	switch {
 	case state == "stale":
 		event.Msg("failure of a turn that is no longer ours")
+		r.letGo()
 	case state == fateRetry:
 		event.Dur("retry_in", f.delay).Msg("turn failed, will be tried again")
 		r.observe.Retry(w.Project, f.delay)
@@ -430,9 +439,9 @@ func (r *run) sayFallback() {
 // ended tells of a turn's end, one line a turn.
 func (r *run) ended(verdict string) {
 	w := r.work
-	if verdict == "stale" || verdict == "absent" {
+	if verdict == "stale" || verdict == "absent" || verdict == "repeated" {
 		r.log.Info().Str("project", w.Project).Int64("turn", w.ID).Int("attempt", w.Attempt).Msg("turn is over or somebody else's")
-		_, _ = stored(r, "hung up", func(ctx context.Context) (struct{}, error) { return struct{}{}, r.store.hungUp(ctx, w) })
+		r.letGo()
 		return
 	}
 	if verdict != Held {

@@ -116,7 +116,11 @@ func (l *Store) Reply(ctx context.Context, project string, turn int64, attempt *
 	if parts == nil {
 		parts = []string{}
 	}
-	return verdict, l.row(ctx, replyStatement, []any{&verdict}, project, turn, attempt, r.Text, parts, r.Handoff, r.Send, l.instance, l.lease.Seconds())
+	instance := &l.instance
+	if r.CalledBack {
+		instance = nil
+	}
+	return verdict, l.row(ctx, replyStatement, []any{&verdict}, project, turn, attempt, r.Text, parts, r.Handoff, r.Send, instance, l.lease.Seconds())
 }
 
 // Reply is an agent's answer on its way into the ledger.
@@ -128,6 +132,8 @@ type Reply struct {
 	Handoff bool
 	// Send says that the caller sends the first part at once, if the gate lets it.
 	Send bool
+	// CalledBack says that the agent brought it in a call of its own, beside which one of ours may still be under way.
+	CalledBack bool
 }
 
 func (l *Store) awaitReply(ctx context.Context, w *Work, timeout time.Duration) (verdict string, err error) {
