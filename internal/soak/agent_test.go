@@ -84,6 +84,10 @@ func (a *agent) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if fate > 0.03 {
 		said = a.think(ask.Turn)
 	}
+	if fate > 0.09 && fate < 0.1 {
+		a.calls.Go(func() { a.callBack(q, said, 0) })
+		pause(a.ctx, 50*time.Millisecond)
+	}
 	ask.Invoke, ask.Return, ask.Replies = begun, a.record.now(), said.Replies
 	note(a.record, asks, ask)
 	a.working(ask.Turn, -1)
@@ -154,11 +158,8 @@ func (a *agent) say(w http.ResponseWriter, r *http.Request, q question, said ans
 		hangUp(w)
 	case fate < 0.07:
 		never(a.ctx, r)
-	case fate < 0.13:
-		if fate < 0.125 {
-			a.calls.Go(func() { a.callBack(q, said) })
-		}
-		w.WriteHeader(http.StatusAccepted)
+	case fate < 0.14:
+		a.later(w, q, said, fate)
 	default:
 		w.Header().Set("Content-Type", "application/json")
 		if err := json.NewEncoder(w).Encode(said); err != nil {
@@ -167,10 +168,23 @@ func (a *agent) say(w http.ResponseWriter, r *http.Request, q question, said ans
 	}
 }
 
+// later promises an answer. Now and then it does not keep the promise, or only when the turn is being asked again, or it has
+// called back before.
+func (a *agent) later(w http.ResponseWriter, q question, said answer, fate float64) {
+	switch {
+	case fate < 0.075 || fate > 0.09 && fate < 0.1:
+	case fate < 0.09:
+		a.calls.Go(func() { a.callBack(q, said, agentTimeout+a.dice.between(0, 700*time.Millisecond)) })
+	default:
+		a.calls.Go(func() { a.callBack(q, said, a.dice.between(10*time.Millisecond, 400*time.Millisecond)) })
+	}
+	w.WriteHeader(http.StatusAccepted)
+}
+
 // callBack says later what it had to say, until somebody has heard it or nobody wants it any more.
-func (a *agent) callBack(q question, said answer) {
+func (a *agent) callBack(q question, said answer, wait time.Duration) {
 	path := "/v1/projects/" + q.Project + "/turns/" + q.Turn + "/reply"
-	for pause(a.ctx, a.dice.between(10*time.Millisecond, 400*time.Millisecond)) {
+	for ; pause(a.ctx, wait); wait = a.dice.between(10*time.Millisecond, 400*time.Millisecond) {
 		status, _ := a.entry.ask(a.ctx, http.MethodPost, path, said)
 		switch {
 		case status >= 200 && status < 300:

@@ -24,6 +24,7 @@ func TestSoakCatchesFaults(t *testing.T) { //nolint:paralleltest // see above
 		// rare says that the fault shows only when an old answer comes in late: its run is longer.
 		rare bool
 	}{
+		{"callback_beside_call", []string{"one turn"}, true},
 		{"claim_leased", []string{"fence", "one turn"}, false},
 		{"claim_same_attempt", []string{"fence"}, false},
 		{"drain_beside_open", []string{"one turn"}, false},
