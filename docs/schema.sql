@@ -102,6 +102,7 @@ $$;
 
 CREATE FUNCTION public.fila_await_reply(p_turn bigint, p_attempt integer, p_timeout double precision) RETURNS text
     LANGUAGE plpgsql
+    SET lock_timeout TO '300ms'
     AS $$
 DECLARE
     t turns;
@@ -372,11 +373,14 @@ $$;
 
 CREATE FUNCTION public.fila_drain(p_project text, p_phones text[], p_instance text, p_lease double precision) RETURNS TABLE(phone text, verdict text, wait_seconds double precision, first_seconds double precision, waiting integer, turn_id bigint, fired_by text, address text, contact_name text, session_id text, messages jsonb, body text, superseded_turns bigint[], message_count integer, late_seconds double precision)
     LANGUAGE plpgsql
+    SET lock_timeout TO '300ms'
     SET enable_seqscan TO 'off'
     SET jit TO 'off'
     AS $$
 #variable_conflict use_column
 DECLARE
+    -- More text than this is more than an agent can take in one call; the rest makes the next turn.
+    max_bytes constant bigint := 4 << 20;
     p projects;
     locked text[];
 BEGIN
@@ -396,7 +400,8 @@ BEGIN
     WITH waiting AS MATERIALIZED (
         SELECT
             q.telefone, q.id, q.timestamp, q.superseded,
-            row_number() OVER (PARTITION BY q.telefone, q.superseded ORDER BY q.id) AS place
+            row_number() OVER (PARTITION BY q.telefone, q.superseded ORDER BY q.id) AS place,
+            sum(octet_length(q.mensagem)) OVER (PARTITION BY q.telefone, q.superseded ORDER BY q.id) AS bytes
         FROM fila_mensagens q
         WHERE q.projeto = p_project AND q.telefone = ANY (locked) AND q.registered
     ), burst AS (
@@ -405,7 +410,7 @@ BEGIN
             coalesce(min(w.timestamp) FILTER (WHERE NOT w.superseded), min(w.timestamp)) AS first_at,
             coalesce(max(w.timestamp) FILTER (WHERE NOT w.superseded), min(w.timestamp)) AS last_at,
             max(w.timestamp) FILTER (WHERE NOT w.superseded AND w.place = p.max_messages) AS full_at,
-            bool_or(w.place > p.max_messages AND NOT w.superseded) AS more,
+            bool_or(NOT w.superseded AND w.place > 1 AND (w.place > p.max_messages OR w.bytes > max_bytes)) AS more,
             count(*)::integer AS waiting
         FROM waiting w
         GROUP BY w.telefone
@@ -463,7 +468,7 @@ BEGIN
         DELETE FROM fila_mensagens q
         USING waiting w
         JOIN judged j ON j.phone = w.telefone
-        WHERE j.verdict = 'due' AND (w.superseded OR w.place <= p.max_messages)
+        WHERE j.verdict = 'due' AND (w.superseded OR w.place = 1 OR (w.place <= p.max_messages AND w.bytes <= max_bytes))
             AND q.projeto = p_project AND q.telefone = w.telefone AND q.id = w.id
         RETURNING q.*
     ), ordered AS (
@@ -639,6 +644,7 @@ $$;
 
 CREATE FUNCTION public.fila_fail(p_turn bigint, p_attempt integer, p_stage text, p_part integer, p_fate text, p_error text, p_counted boolean, p_delay double precision) RETURNS text
     LANGUAGE plpgsql
+    SET lock_timeout TO '300ms'
     AS $$
 DECLARE
     t turns;
@@ -763,7 +769,9 @@ $$;
 CREATE FUNCTION public.fila_hung_up(p_turn bigint, p_attempt integer) RETURNS void
     LANGUAGE sql
     AS $$
-    UPDATE turns SET lease_until = NULL WHERE id = p_turn AND NOT open AND lease_until IS NOT NULL AND attempt <= p_attempt + 1
+    UPDATE turns SET lease_until = NULL
+    WHERE id = p_turn AND lease_until IS NOT NULL AND (NOT open OR (state = 'replied' AND instance IS NULL))
+        AND (attempt <= p_attempt OR (state = 'discarded' AND attempt = p_attempt + 1))
 $$;
 
 CREATE FUNCTION public.fila_ignore_waiting(p_project text, p_phone text, p_reason text) RETURNS bigint
@@ -784,6 +792,7 @@ $$;
 
 CREATE FUNCTION public.fila_interrupt(p_turn bigint, p_attempt integer) RETURNS text
     LANGUAGE plpgsql
+    SET lock_timeout TO '300ms'
     AS $$
 DECLARE
     t turns;
@@ -1077,7 +1086,7 @@ CREATE FUNCTION public.fila_refuse(p_code text, p_message text) RETURNS void
     LANGUAGE plpgsql
     AS $$
 BEGIN
-    RAISE EXCEPTION USING ERRCODE = p_code, MESSAGE = p_message;
+    RAISE EXCEPTION USING ERRCODE = p_code, MESSAGE = coalesce(p_message, 'an argument is null');
 END
 $$;
 
@@ -1099,29 +1108,41 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION public.fila_renew(p_turns bigint[], p_attempts integer[], p_lease double precision) RETURNS TABLE(turn_id bigint, interrupted boolean)
+CREATE FUNCTION public.fila_renew(p_turns bigint[], p_attempts integer[], p_lease double precision) RETURNS TABLE(turn_id bigint, interrupted boolean, renewed boolean)
     LANGUAGE sql
     AS $$
-    UPDATE turns t SET lease_until = clock_timestamp() + make_interval(secs => p_lease)
-    FROM (
-        SELECT o.id
-        FROM unnest(p_turns, p_attempts) AS mine (id, attempt)
-        JOIN turns o ON o.id = mine.id AND o.attempt = mine.attempt
-        WHERE o.state IN ('running', 'sending', 'replied', 'unknown') AND o.lease_until IS NOT NULL
-        ORDER BY o.id
-        FOR NO KEY UPDATE OF o
-    ) kept
-    WHERE t.id = kept.id
-    RETURNING t.id, coalesce(t.reason = 'interrupted', false)
+    WITH mine AS (
+        SELECT t.id, coalesce(t.reason = 'interrupted', false) AS interrupted
+        FROM unnest(p_turns, p_attempts) AS m (id, attempt)
+        JOIN turns t ON t.id = m.id AND t.attempt = m.attempt
+        WHERE t.state IN ('running', 'sending', 'replied', 'unknown') AND t.lease_until IS NOT NULL AND t.instance IS NOT NULL
+    ), free AS (
+        SELECT t.id
+        FROM turns t
+        JOIN mine ON mine.id = t.id
+        ORDER BY t.id
+        FOR NO KEY UPDATE OF t SKIP LOCKED
+    ), renewed AS (
+        UPDATE turns t SET lease_until = clock_timestamp() + make_interval(secs => p_lease)
+        FROM unnest(p_turns, p_attempts) AS m (id, attempt)
+        WHERE t.id IN (SELECT f.id FROM free f) AND t.id = m.id AND t.attempt = m.attempt
+            AND t.state IN ('running', 'sending', 'replied', 'unknown') AND t.lease_until IS NOT NULL AND t.instance IS NOT NULL
+        RETURNING t.id
+    )
+    SELECT mine.id, mine.interrupted, r.id IS NOT NULL
+    FROM mine
+    LEFT JOIN renewed r ON r.id = mine.id
 $$;
 
 CREATE FUNCTION public.fila_reply(p_project text, p_turn bigint, p_attempt integer, p_reply text, p_parts text[], p_handoff boolean, p_send boolean, p_instance text, p_lease double precision, OUT verdict text, OUT attempt integer) RETURNS record
     LANGUAGE plpgsql
+    SET lock_timeout TO '300ms'
     AS $$
 #variable_conflict use_column
 DECLARE
     t turns;
     mode text;
+    calling timestamptz;
 BEGIN
     SELECT * INTO t FROM turns WHERE id = p_turn AND project = p_project;
     IF NOT FOUND THEN
@@ -1144,10 +1165,15 @@ BEGIN
         RETURN;
     END IF;
 
+    -- Called back while a call to the agent is under way, the same or a repetition: until that is hung up on, or its lease is
+    -- over, nothing goes out and no other turn of the conversation begins.
+    IF p_instance IS NULL AND t.state = 'running' AND t.reply_until IS NULL AND t.lease_until > clock_timestamp() THEN
+        calling := t.lease_until;
+    END IF;
     UPDATE turns SET
         reply = p_reply, handoff = p_handoff, replied_at = clock_timestamp(), stage = 'delivery', reason = NULL,
         reply_until = NULL, next_attempt_at = NULL, reconcile_since = NULL,
-        instance = p_instance, lease_until = clock_timestamp() + make_interval(secs => p_lease)
+        instance = coalesce(p_instance, t.instance), lease_until = clock_timestamp() + make_interval(secs => p_lease)
     WHERE id = p_turn
     RETURNING * INTO t;
     IF mode = 'human' THEN
@@ -1172,6 +1198,9 @@ BEGIN
             state = CASE verdict WHEN 'send' THEN 'sending' ELSE 'replied' END,
             lease_until = CASE verdict WHEN 'send' THEN lease_until END
         WHERE id = p_turn;
+    END IF;
+    IF calling IS NOT NULL THEN
+        UPDATE turns SET lease_until = calling, instance = NULL WHERE id = p_turn;
     END IF;
 END
 $$;
@@ -1255,6 +1284,7 @@ $$;
 
 CREATE FUNCTION public.fila_send(p_turn bigint, p_attempt integer, p_part integer) RETURNS text
     LANGUAGE plpgsql
+    SET lock_timeout TO '300ms'
     AS $$
 DECLARE
     t turns;
@@ -1290,6 +1320,7 @@ $$;
 
 CREATE FUNCTION public.fila_sent(p_turn bigint, p_attempt integer, p_part integer, p_provider_id text, p_go_on boolean) RETURNS text
     LANGUAGE plpgsql
+    SET lock_timeout TO '300ms'
     AS $$
 DECLARE
     t turns;
