@@ -31,27 +31,34 @@ func (m *machine) actions() []action {
 	waiting := len(m.phonesWaiting()) > 0
 	in := func(states ...string) bool { return len(m.before.in(states...)) > 0 }
 	return []action{
-		{"burst", 4, true, m.burst},
-		{"push", 1, true, m.push},
+		{"burst", 8, true, m.burst},
+		{"push", 2, true, m.push},
 		{"from the clinic", 1, true, m.fromClinic},
-		{"foreign row", 1, true, m.foreignRow},
+		{"foreign row", 2, true, m.foreignRow},
 		{"adopt", 1, len(m.model.foreign) > 0, m.adopt},
 		{"time", 1, true, m.elapse},
-		{"drain", 1, waiting, m.drain},
-		{"wake", 4, in(unfinished...), m.wake},
-		{"run", 4, runs, m.run},
-		{"run to the end", 4, runs, m.runToEnd},
-		{"crash", 3, runs, m.crash},
-		{"crash at", 3, runs, m.crashAt},
-		{"renew", 1, runs, m.renew},
-		{"shut down", 1, runs, m.shutDown},
-		{"call back", 1, len(m.promised()) > 0, m.callBack},
-		{"confirm", 1, in("running"), m.confirm},
+		{"drain", 2, waiting, m.drain},
+		{"wake", 8, in(unfinished...), m.wake},
+		{"run", 6, runs, m.run},
+		{"run to the end", 6, runs, m.runToEnd},
+		{"crash", 5, runs, m.crash},
+		{"crash at", 10, runs, m.crashAt},
+		{"begin a call", 4, runs, m.beginCall},
+		{"doubt", 5, runs, m.doubt},
+		{"crash at a question", 8, in("unknown") && m.asksBack(), m.crashAtQuestion},
+		{"crash at an interruption", 8, runs && m.rules.duringTurn == "interrupt", m.crashAtInterruption},
+		{"freeze in a call", 4, runs, m.freezeInCall},
+		{"discard in a call", 4, runs, m.discardInCall},
+		{"silence while sending", 4, runs, m.silenceSending},
+		{"renew", 2, runs, m.renew},
+		{"shut down", 5, runs, m.shutDown},
+		{"call back", 2, len(m.promised()) > 0, m.callBack},
+		{"confirm", 2, in("running"), m.confirm},
 		{"take the floor", 1, floor, m.takeFloor},
-		{"give it back", 2, away, m.giveFloor},
+		{"give it back", 5, away, m.giveFloor},
 		{"flush", 1, waiting, m.flush},
-		{"resolve", 2, in("unknown"), m.resolve},
-		{"redrive", 2, in("dead"), m.redrive},
+		{"resolve", 4, in("unknown"), m.resolve},
+		{"redrive", 5, in("dead"), m.redrive},
 		{"discard", 1, in(unfinished...), m.discard},
 		{"erase", 1, len(m.before.Turns) > 0, m.erase},
 	}
@@ -252,6 +259,9 @@ const shift = `
 	FROM make_interval(secs => %[1]d) AS by`
 
 func (m *machine) pass(seconds int) {
+	if m.acting.stale != nil {
+		m.moveOn() // what a late writer did is judged before everything gets older
+	}
 	if _, err := m.pool.Exec(m.ctx, fmt.Sprintf(shift, seconds), pgx.QueryExecModeSimpleProtocol); err != nil {
 		m.Fatalf("let time pass: %v", err)
 	}
@@ -375,8 +385,14 @@ func (m *machine) behave() {
 		between(m, "takes its time", 0, 2) == 0, between(m, "still unknown", 0, 3) == 0)
 }
 
-func (m *machine) drawRun() *oneRun {
-	r := pick(m, "run", m.runs())
+func (m *machine) drawRun() *oneRun { return m.drawRunOf(nil) }
+
+// drawRunOf draws one of these runs, or of all where there are none.
+func (m *machine) drawRunOf(runs []*oneRun) *oneRun {
+	if len(runs) == 0 {
+		runs = m.runs()
+	}
+	r := pick(m, "run", runs)
 	m.acting.runs = true
 	m.behave()
 	if t := m.before.turn(r.turn); t != nil && t.Attempt > r.attempt {
@@ -402,9 +418,172 @@ func (m *machine) crash() {
 
 // crashAt kills a process when one of its runs comes to a certain point, should it come there.
 func (m *machine) crashAt() {
-	r := m.drawRun()
-	m.advanceTo(r, pick(m, "point", points))
+	point := pick(m, "point", slices.Concat(points, seldom, seldom))
+	r := m.drawRunBefore(point)
+	m.steer(point)
+	m.advanceTo(r, point)
 	m.die(r)
+}
+
+// drawRunBefore draws a run that may come to the point, where there is one.
+func (m *machine) drawRunBefore(point string) *oneRun {
+	stage := "agent"
+	if about(point, "parts", "gate", "part", "sent") {
+		stage = "delivery"
+	}
+	return m.drawRunOf(slices.DeleteFunc(m.runs(), func(r *oneRun) bool {
+		t := m.before.turn(r.turn)
+		return t == nil || t.Stage != stage
+	}))
+}
+
+// steer has agent and channel do what leads to the point.
+func (m *machine) steer(point string) {
+	switch {
+	case about(point, "fallback", "last word", "fallback sent"):
+		m.outside.does(agentRefuses, channelRefuses, false, false)
+	case about(point, "await reply"):
+		m.outside.does(agentLater, channelSends, false, false)
+	case about(point, "gate", "sent", "part", "reply"):
+		m.outside.does(agentParts, channelSends, false, false)
+	}
+}
+
+func about(point string, what ...string) bool {
+	return slices.ContainsFunc(what, func(w string) bool { return point == "before "+w || point == "after "+w })
+}
+
+// beginCall brings a run into a call that takes its time.
+func (m *machine) beginCall() { m.callBegun() }
+
+func (m *machine) callBegun() *oneRun {
+	r := m.drawRun()
+	m.outside.takeTime()
+	m.advanceTo(r, inCall)
+	return r
+}
+
+// freezeInCall lets a process fall silent in a call until others have taken its turns, and wake up.
+func (m *machine) freezeInCall() {
+	r := m.callBegun()
+	m.pass(leaseSeconds + 1)
+	m.claimBy(m.drawProcess(), 5)
+	m.renewBy(r.process)
+	if !r.over {
+		m.moveStale(r)
+	}
+}
+
+// moveStale lets a run go on whose turn others may have.
+func (m *machine) moveStale(r *oneRun) {
+	m.check("freeze")
+	m.start()
+	m.acting.runs = true
+	if t := m.before.turn(r.turn); t != nil && t.Attempt > r.attempt {
+		m.acting.stale = t
+	}
+	m.advance(r, 1000)
+}
+
+// discardInCall has a person settle a turn while its call is under way; the next burst must wait for the call's end.
+func (m *machine) discardInCall() {
+	r := m.callBegun()
+	if t := m.before.openTurn(r.phone); r.over || t == nil || t.ID != r.turn {
+		return
+	}
+	_, err := m.people.Discard(m.ctx, projectName, r.turn, "rita", "no use")
+	if !m.did("discard in a call", err) {
+		return
+	}
+	m.store([]queue.Message{m.newer(r.phone)})
+	m.moveOn()
+	if len(m.model.conversation(r.phone).waiting) > 0 {
+		_, err = m.people.Flush(m.ctx, projectName, r.phone, "rita")
+		m.did("flush", err)
+		m.model.conversation(r.phone).dueNow = true
+	}
+	m.drainPhones(m.drawProcess(), []string{r.phone})
+	if between(m, "hangs up", 0, 1) == 0 {
+		m.renewBy(r.process)
+	}
+}
+
+// moveOn looks at what has been done so far.
+func (m *machine) moveOn() {
+	runs := m.acting.runs
+	m.check("a part of an action")
+	m.start()
+	m.acting.runs = runs
+}
+
+// silenceSending has a person take the conversation while a part is going out.
+func (m *machine) silenceSending() {
+	r := m.drawRun()
+	m.outside.does(agentParts, channelSends, false, false)
+	m.advanceTo(r, "before part")
+	if r.over {
+		return
+	}
+	m.moveOn()
+	if mode := m.model.modeOf(r.phone); mode != "agent" {
+		return
+	}
+	m.silence(r.phone)
+	m.moveOn()
+	m.advance(r, between(m, "points", 1, 10))
+}
+
+// doubt leaves an outcome of which nobody knows.
+func (m *machine) doubt() {
+	r := m.drawRun()
+	m.outside.does(agentParts, pick(m, "the channel", []string{channelLost, channelUnheard}), false, false)
+	m.advance(r, 1000)
+}
+
+// asksBack tells whether there is anybody to ask about an unknown outcome.
+func (m *machine) asksBack() bool {
+	return m.rules.agentUnknown == turn.Reconcile || m.rules.deliveryUnknown == turn.Reconcile
+}
+
+// crashAtQuestion has unknown outcomes asked about, and kills the process while it does.
+func (m *machine) crashAtQuestion() {
+	m.pass(121)
+	claimed := m.claimBy(m.drawProcess(), 5)
+	m.behave()
+	for _, r := range claimed {
+		if r.over {
+			continue
+		}
+		m.advanceTo(r, pick(m, "point", []string{"after question", "before question", "after question of a part", "before question of a part", "before fail"}))
+		m.die(r)
+		return
+	}
+}
+
+// crashAtInterruption has a call hung up on by a newer burst, and kills the process while it does.
+func (m *machine) crashAtInterruption() {
+	r := m.drawRun()
+	if !m.before.answers(r.phone, r.turn, r.attempt) {
+		return
+	}
+	m.outside.takeTime()
+	m.advanceTo(r, inCall)
+	if r.over {
+		return
+	}
+	m.store([]queue.Message{m.newer(r.phone)})
+	m.pass(windowSeconds + 1)
+	m.drainPhones(r.process, []string{r.phone})
+	m.advanceTo(r, pick(m, "point", []string{"before interrupted", "after interrupted", ended}))
+	m.die(r)
+}
+
+// newer is one more message of a conversation.
+func (m *machine) newer(phone string) queue.Message {
+	m.written++
+	msg := message{phone: phone, seq: m.written, id: fmt.Sprint("id-", m.written), text: fmt.Sprint("text-", m.written), at: m.model.now}
+	m.model.accept(msg, m.ignores())
+	return queue.Message{Project: projectName, ID: msg.id, Phone: phone, Address: phone, Text: msg.text, Kind: "text"}
 }
 
 func (m *machine) die(r *oneRun) {
@@ -415,8 +594,9 @@ func (m *machine) die(r *oneRun) {
 	m.kill(r.process)
 }
 
-func (m *machine) renew() {
-	p := m.drawProcess()
+func (m *machine) renew() { m.renewBy(m.drawProcess()) }
+
+func (m *machine) renewBy(p *process) {
 	p.keeper.Renew(m.ctx)
 	for _, r := range p.runs {
 		if t := m.before.turn(r.turn); t != nil && t.Open && t.Attempt == r.attempt && t.Leased {
@@ -430,9 +610,16 @@ func (m *machine) shutDown() {
 	r := m.drawRun()
 	p := r.process
 	m.acting.stale = nil // the turn's owner may move as well
+	if pick(m, "in a call", []bool{false, true, true, true}) {
+		m.outside.takeTime()
+		m.advanceTo(r, inCall)
+	}
+	if r.over {
+		return
+	}
 	p.keeper.Shutdown()
-	if between(m, "killed", 0, 2) == 0 {
-		m.advance(r, between(m, "points", 0, 4))
+	if between(m, "killed", 0, 1) == 0 {
+		m.advanceTo(r, pick(m, "point", []string{"before hand back", "after hand back", "before fail", "after ask"}))
 		m.die(r)
 		return
 	}
@@ -504,7 +691,10 @@ func (m *machine) phonesWaiting() []string {
 
 // takeFloor is a person who takes a conversation over, or suspends it.
 func (m *machine) takeFloor() {
-	phone := pick(m, "phone", m.phonesIn("agent", "human"))
+	m.silence(pick(m, "phone", m.phonesIn("agent", "human")))
+}
+
+func (m *machine) silence(phone string) {
 	if rapid.Bool().Draw(m.T, "suspend") {
 		_, err := m.people.Suspend(m.ctx, projectName, phone, "rita", "checking")
 		if m.did("suspend", err) {

@@ -157,8 +157,17 @@ func (m *machine) checkTurn(t *turnRow) {
 	case t.State == "superseded" && before.Confirmed:
 		m.Fatalf("turn %d was confirmed and is superseded", t.ID)
 	case before.State == "unknown" && m.moving != nil && m.moving.turn == t.ID && !m.acting.audited:
-		m.event("reconciled: " + t.Stage + " " + t.State)
+		m.reconciled(before, t)
 	}
+}
+
+// reconciled notes what an answer to a question was.
+func (m *machine) reconciled(before, now *turnRow) {
+	known := now.Answered
+	if part := before.doubtful(); part > 0 {
+		known = now.part(part).State == "sent"
+	}
+	m.event(fmt.Sprintf("reconciled: %s, done: %t", before.Stage, known))
 }
 
 // checkParts: what was delivered is a prefix, and what is said to be delivered has left.

@@ -77,11 +77,11 @@ func (m *machine) drawRules() rules {
 	return rules{
 		duringTurn:       pick(m, "during_turn", []string{"queue", "supersede", "interrupt"}),
 		agentUnknown:     pick(m, "agent on_unknown", unknown),
-		deliveryUnknown:  pick(m, "delivery on_unknown", unknown),
+		deliveryUnknown:  pick(m, "delivery on_unknown", append(unknown, turn.Reconcile)),
 		onDead:           pick(m, "on_dead", []string{"advance", "suspend"}),
 		takeoverMessages: pick(m, "takeover messages", []string{"ignore", "hold"}),
 		maxMessages:      pick(m, "max_messages", []int{2, 4, 100}),
-		fallback:         pick(m, "fallback", []string{"", "a person will write to you"}),
+		fallback:         pick(m, "fallback", []string{"", "a person will write to you", "a person will write to you"}),
 		fallbackTakeover: pick(m, "fallback takeover", []bool{false, true}),
 	}
 }
@@ -183,7 +183,8 @@ func (m *machine) newProject() *turn.Project {
 	return &turn.Project{
 		Name: projectName, Agent: asked, AgentTimeout: patience, AgentUnknown: m.rules.agentUnknown,
 		Channel: channel, Sends: true, DeliveryUnknown: m.rules.deliveryUnknown, PartMaxChars: 4096,
-		Backoff: turn.Backoff{Attempts: 2, Min: 100 * time.Second, Max: 400 * time.Second}, Fallback: m.rules.fallback != "",
+		PartDelay: pick(m, "part delay", []time.Duration{0, time.Millisecond}),
+		Backoff:   turn.Backoff{Attempts: 2, Min: 100 * time.Second, Max: 400 * time.Second}, Fallback: m.rules.fallback != "",
 	}
 }
 

@@ -121,6 +121,13 @@ func (o *outside) does(agent, channel string, slow, mute bool) {
 	o.agent, o.channel, o.slow, o.mute = agent, channel, slow, mute
 }
 
+// takeTime lets every call stand still before its answer.
+func (o *outside) takeTime() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.slow = true
+}
+
 // promises tells whether the agent answers later.
 func (o *outside) promises() bool {
 	o.mu.Lock()

@@ -138,6 +138,12 @@ func (p *picture) hangsUp(phone string) bool {
 	return slices.ContainsFunc(last[max(0, len(last)-10):], func(t turnRow) bool { return t.Leased && !t.Open })
 }
 
+// answers tells whether this attempt of the turn is with the agent.
+func (p *picture) answers(phone string, id int64, attempt int) bool {
+	t := p.openTurn(phone)
+	return t != nil && t.ID == id && t.Attempt == attempt && t.Stage == "agent" && t.State == "running"
+}
+
 func (p *picture) in(states ...string) (found []*turnRow) {
 	for i := range p.Turns {
 		if slices.Contains(states, p.Turns[i].State) {

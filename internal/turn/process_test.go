@@ -44,8 +44,11 @@ type oneRun struct {
 	resume chan bool
 }
 
-// ended is what a run that is over has come to.
-const ended = "the end"
+const (
+	// inCall is where a run stands whose call takes its time, ended what one that is over has come to.
+	inCall = "in a call"
+	ended  = "the end"
+)
 
 // patience bounds what takes milliseconds unless something hangs.
 const patience = 30 * time.Second
@@ -136,7 +139,7 @@ func (m *machine) await(r *oneRun) {
 	select {
 	case r.point = <-r.moved:
 	case r.call = <-m.outside.held:
-		r.point = "in a call"
+		r.point = inCall
 	case <-timer.C:
 		m.Fatalf("a run hangs behind point %q", r.point)
 	}

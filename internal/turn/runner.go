@@ -390,7 +390,7 @@ func (r *run) record(f failure) {
 		event.Msg("failure of a turn that is no longer ours")
 		r.letGo()
 	case state == fateRetry:
-		event.Dur("retry_in", f.delay).Msg("turn failed, will be tried again")
+		event.Dur("retry_in_ms", f.delay).Msg("turn failed, will be tried again")
 		r.observe.Retry(w.Project, f.delay)
 	case f.fate == fateReconcile:
 		event.Msg("turn's outcome is unknown, will be asked about")
