@@ -17,7 +17,7 @@ func TestSoakCatchesFaults(t *testing.T) { //nolint:paralleltest // see above
 	if os.Getenv("FILA_SOAK_SECONDS") != "" {
 		length = seconds(t, "FILA_SOAK_SECONDS", 0)
 	}
-	for _, tt := range []struct {
+	for _, tt := range []struct { //nolint:paralleltest // see above
 		fault string
 		// broken are the invariants of which at least one must be found broken.
 		broken []string
@@ -36,7 +36,7 @@ func TestSoakCatchesFaults(t *testing.T) { //nolint:paralleltest // see above
 		{"send_without_intent", []string{"parts"}, false},
 		{"supersede_forgets", []string{"kept"}, false},
 	} {
-		t.Run(tt.fault, func(t *testing.T) { //nolint:paralleltest // see above
+		t.Run(tt.fault, func(t *testing.T) {
 			o := fromEnvironment(t)
 			o.fault, o.length = tt.fault, length
 			if tt.rare {

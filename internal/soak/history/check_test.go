@@ -46,8 +46,10 @@ func good() *history.History {
 			post("c", 5000, 5005, "queued"), post("d", 5600, 5605, "queued"),
 		},
 		Receipts: []history.Receipt{
-			{Number: 11, Project: clinic, Phone: ana, ID: "a", Status: "queued"}, {Number: 12, Project: clinic, Phone: ana, ID: "b", Status: "queued"},
-			{Number: 13, Project: clinic, Phone: ana, ID: "c", Status: "queued"}, {Number: 14, Project: clinic, Phone: ana, ID: "d", Status: "queued"},
+			{Number: 11, Project: clinic, Phone: ana, ID: "a", Status: "queued"},
+			{Number: 12, Project: clinic, Phone: ana, ID: "b", Status: "queued"},
+			{Number: 13, Project: clinic, Phone: ana, ID: "c", Status: "queued"},
+			{Number: 14, Project: clinic, Phone: ana, ID: "d", Status: "queued"},
 		},
 		Outages: []history.Outage{{Instance: "one", Span: span(700, 700)}},
 	}
