@@ -46,7 +46,7 @@ test-docker: ## Check that tests find a Postgres in a container; needs a Docker 
 .PHONY: lint
 lint: ## Run the linters and check the import rules
 	@echo "golangci-lint; the first time it is built, which takes about two minutes."
-	@$(TOOL) golangci-lint run ./...
+	@$(TOOL) golangci-lint run --allow-parallel-runners ./...
 	@if command -v shellcheck >/dev/null 2>&1; then shellcheck .ci/*; else echo "shellcheck is not installed: the scripts in .ci were not looked at."; fi
 
 .PHONY: fmt

@@ -71,7 +71,7 @@ func (s *service) open(ctx context.Context) error {
 	listener, err := config.Listen(ctx, "tcp", s.settings.Listen)
 	if err != nil {
 		// Not wrapped: of a network error the command line would say that the database is lost.
-		return fmt.Errorf("listen on %s: %s; stop what uses the address, or choose another with FILA_LISTEN", s.settings.Listen, errors.Unwrap(err))
+		return errors.New("listen on " + s.settings.Listen + ": " + reason(err) + "; stop what uses the address, or choose another with FILA_LISTEN")
 	}
 	s.listener = listener
 	if s.url = s.settings.DatabaseURL.Reveal(); s.url == "" {
@@ -81,6 +81,14 @@ func (s *service) open(ctx context.Context) error {
 		}
 	}
 	return s.build(ctx)
+}
+
+// reason is what lies below the words of package net.
+func reason(err error) string {
+	if below := errors.Unwrap(err); below != nil {
+		return below.Error()
+	}
+	return err.Error()
 }
 
 func (s *service) startCluster(ctx context.Context) (err error) {

@@ -82,7 +82,7 @@ func TestRedriveMeetsRedrive(t *testing.T) {
 func TestConfirmMeetsSupersede(t *testing.T) {
 	t.Parallel()
 	scenarios := func(t *testing.T, scenario func(*scene, int64), faults ...string) {
-		t.Parallel()
+		t.Helper()
 		prove(t, func(s *scene) {
 			s.exec(`UPDATE projects SET during_turn = 'supersede'`)
 			scenario(s, s.begin(ana, "m1"))
@@ -90,6 +90,7 @@ func TestConfirmMeetsSupersede(t *testing.T) {
 		}, faults...)
 	}
 	t.Run("confirmed first", func(t *testing.T) {
+		t.Parallel()
 		scenarios(t, func(s *scene, turn int64) {
 			agent := s.frozen(confirm, turn, 1)
 			pusher := s.session().start(pushOne, "m2", ana)
@@ -100,6 +101,7 @@ func TestConfirmMeetsSupersede(t *testing.T) {
 		}, "confirm_without_lock")
 	})
 	t.Run("newer message first", func(t *testing.T) {
+		t.Parallel()
 		scenarios(t, func(s *scene, turn int64) {
 			pusher := s.frozen(pushOne, "m2", ana)
 			agent := s.session().start(confirm, turn, 1)
@@ -111,6 +113,7 @@ func TestConfirmMeetsSupersede(t *testing.T) {
 		}, "confirm_without_lock")
 	})
 	t.Run("superseded first", func(t *testing.T) {
+		t.Parallel()
 		scenarios(t, func(s *scene, turn int64) {
 			s.push("m2", ana)
 			gate := s.frozen(reply, turn, 1)
