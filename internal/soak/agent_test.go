@@ -75,6 +75,7 @@ func (a *agent) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	a.working(ask.Turn, 1)
+	over := a.watch(r)
 	pause(a.ctx, a.dice.between(0, 300*time.Millisecond))
 	fate := a.dice.roll()
 	if a.quiet.Load() {
@@ -88,10 +89,25 @@ func (a *agent) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		a.calls.Go(func() { a.callBack(q, said, 0) })
 		pause(a.ctx, 50*time.Millisecond)
 	}
-	ask.Invoke, ask.Return, ask.Replies = begun, a.record.now(), said.Replies
+	ask.Invoke, ask.Return, ask.Replies = begun, over(), said.Replies
 	note(a.record, asks, ask)
 	a.working(ask.Turn, -1)
 	a.say(w, r, q, said, fate)
+}
+
+// watch returns a function that says when the call was over: now, or when the caller hung up before. The agent then works on for
+// nobody, as agents do; but who has hung up has done what he can, and may go on.
+func (a *agent) watch(r *http.Request) (over func() time.Duration) {
+	var at atomic.Int64
+	stop := context.AfterFunc(r.Context(), func() { at.Store(int64(a.record.now())) })
+	return func() time.Duration {
+		stop()
+		if gone := at.Load(); gone != 0 {
+			a.tally.count("hung up on the agent")
+			return time.Duration(gone)
+		}
+		return a.record.now()
+	}
 }
 
 // readAsk takes the attempt out of the body: all the rest must be the same on a repetition.

@@ -353,10 +353,6 @@ func (m *machine) interrupt(p *process, d turn.Drained) {
 	m.event("interrupted elsewhere: " + verdict)
 }
 
-func (m *machine) claim() {
-	m.claimBy(m.drawProcess(), between(m, "slots", 1, 5))
-}
-
 func (m *machine) claimBy(p *process, slots int) []*oneRun {
 	m.acting.runs = true
 	claimed, err := p.store.Claim(m.ctx, projectName, slots)
@@ -366,6 +362,9 @@ func (m *machine) claimBy(p *process, slots int) []*oneRun {
 	var begun []*oneRun
 	for _, w := range claimed {
 		m.event("claim: " + w.Why)
+		if fences := w.Why == turn.WhyAbandoned || w.Why == turn.WhyHandedBack || w.Why == turn.WhyRetry; fences && w.Attempt <= m.before.turn(w.ID).Attempt {
+			m.Fatalf("invariant 7: turn %d is %s and claimed under attempt %d again", w.ID, w.Why, w.Attempt)
+		}
 		if w.State == "discarded" {
 			m.event("discarded for a person at a claim")
 		}
@@ -458,8 +457,14 @@ func (m *machine) beginCall() { m.callBegun() }
 
 func (m *machine) callBegun() *oneRun {
 	r := m.drawRun()
-	m.outside.takeTime()
+	if between(m, "whose call", 0, 1) == 0 {
+		m.outside.takeTime(slowness{agent: true})
+	} else {
+		m.outside.does(agentParts, pick(m, "the channel", []string{channelSends, channelLost, channelBusy}), false, false)
+		m.outside.takeTime(slowness{channel: true})
+	}
 	m.advanceTo(r, inCall)
+	m.moveOn()
 	return r
 }
 
@@ -566,7 +571,7 @@ func (m *machine) crashAtInterruption() {
 	if !m.before.answers(r.phone, r.turn, r.attempt) {
 		return
 	}
-	m.outside.takeTime()
+	m.outside.takeTime(slowness{agent: true})
 	m.advanceTo(r, inCall)
 	if r.over {
 		return
@@ -591,6 +596,7 @@ func (m *machine) die(r *oneRun) {
 		return
 	}
 	m.event("crash " + r.point)
+	m.event(crashAround(r.point))
 	m.kill(r.process)
 }
 
@@ -611,7 +617,7 @@ func (m *machine) shutDown() {
 	p := r.process
 	m.acting.stale = nil // the turn's owner may move as well
 	if pick(m, "in a call", []bool{false, true, true, true}) {
-		m.outside.takeTime()
+		m.outside.takeTime(slowness{agent: true})
 		m.advanceTo(r, inCall)
 	}
 	if r.over {

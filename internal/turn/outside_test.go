@@ -41,8 +41,8 @@ type outside struct {
 
 	mu             sync.Mutex
 	agent, channel string
-	// slow has them take their time: the call stands still until somebody lets it go on.
-	slow bool
+	// slow has one of them, or both, take its time: the call stands still until somebody lets it go on.
+	slow slowness
 	// mute has the questions about earlier calls answered with "still unknown".
 	mute     bool
 	asks     []ask
@@ -54,6 +54,9 @@ type outside struct {
 
 	held chan *heldCall
 }
+
+// slowness says who takes its time.
+type slowness struct{ agent, channel bool }
 
 // heldCall is a call that stands still before its answer.
 type heldCall struct {
@@ -109,7 +112,7 @@ func newOutside(t testing.TB) *outside {
 func (o *outside) forget() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.agent, o.channel, o.mute, o.slow = agentReplies, channelSends, false, false
+	o.agent, o.channel, o.mute, o.slow = agentReplies, channelSends, false, slowness{}
 	o.asks, o.sends, o.problems = nil, nil, nil
 	o.answers, o.effects, o.bodies = map[int64]string{}, map[string]int{}, map[int64]string{}
 }
@@ -118,14 +121,14 @@ func (o *outside) forget() {
 func (o *outside) does(agent, channel string, slow, mute bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.agent, o.channel, o.slow, o.mute = agent, channel, slow, mute
+	o.agent, o.channel, o.slow, o.mute = agent, channel, slowness{slow, slow}, mute
 }
 
-// takeTime lets every call stand still before its answer.
-func (o *outside) takeTime() {
+// takeTime lets calls stand still before their answer.
+func (o *outside) takeTime(s slowness) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.slow = true
+	o.slow = s
 }
 
 // promises tells whether the agent answers later.
@@ -188,7 +191,7 @@ func (o *outside) agentDoes(turn int64, attempt int, body string) (does, answer 
 	if answer != "" {
 		o.answers[turn] = answer
 	}
-	return o.agent, answer, o.slow
+	return o.agent, answer, o.slow.agent
 }
 
 // compare holds two bodies of one key together: but for the attempt they must be the same.
@@ -256,7 +259,7 @@ func (o *outside) channelDoes(made sending) (does string, slow bool) {
 	if does == channelSends || does == channelLost {
 		o.effects[made.key()]++
 	}
-	return does, o.slow
+	return does, o.slow.channel
 }
 
 func providerID(turn int64, part int) string { return "provider-" + partKey(turn, part) }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -29,7 +30,7 @@ func TestMain(m *testing.M) {
 	given := map[string]bool{}
 	flag.Visit(func(f *flag.Flag) { given[f.Name] = true })
 	for name, value := range map[string]string{
-		"rapid.checks": fmt.Sprint(cases / shards), "rapid.shrinktime": "20s", "rapid.nofailfile": "true",
+		"rapid.checks": fmt.Sprint(cases / shards), "rapid.steps": "25", "rapid.shrinktime": "20s", "rapid.nofailfile": "true",
 	} {
 		if !given[name] {
 			if err := flag.Set(name, value); err != nil {
@@ -52,11 +53,11 @@ var (
 	}
 	seldom = []string{
 		"before parts", "after parts", "before fallback", "after fallback", "before last word", "after last word", "before fallback sent",
-		"after fallback sent", "before hung up", "after hung up",
+		"after fallback sent", "before hung up", "after hung up", "before gate", "after gate", "before await reply", "after await reply",
 	}
 )
 
-// sometimes must have happened in a full run, or the run has proved less than it says.
+// sometimes should have happened in a full run, or the run has proved less than it says.
 var sometimes = []string{
 	"message queued", "message duplicate", "message ignored", "from the clinic: echo", "from the clinic: from_me",
 	"foreign row queued", "foreign row duplicate", "foreign row ignored",
@@ -78,7 +79,7 @@ var essential = []string{
 	"message queued", "message duplicate", "message ignored", "foreign row queued", "drain: drained", "drain: early", "drain: open",
 	"claim: retry", "claim: abandoned", "late writer refused", "redrive", "discard", "take over", "release", "suspend", "resume, answer",
 	"state retrying", "state replied", "state sending", "state unknown", "state done", "state superseded", "state discarded", "state dead",
-	"crash begin", "crash before ask", "crash after ask", "crash before reply", "crash after reply", "crash before part", "crash after part",
+	"crash around begin", "crash around ask", "crash around reply", "crash around part",
 }
 
 // live is the property: whatever happens, the invariants hold after every action, and in the end everything settles.
@@ -111,11 +112,7 @@ func TestTurnsKeepTheirPromises(t *testing.T) {
 			t.Errorf("in %d cases it never happened: %s", cases, event)
 		}
 	}
-	wanted := slices.Clone(sometimes)
-	for _, point := range points {
-		wanted = append(wanted, "crash "+point)
-	}
-	for _, event := range wanted {
+	for _, event := range wanted() {
 		if counts.events[event] == 0 {
 			t.Logf("in %d cases it never happened: %s", cases, event)
 		}
@@ -125,6 +122,21 @@ func TestTurnsKeepTheirPromises(t *testing.T) {
 			t.Logf("%6d %s", counts.events[event], event)
 		}
 	}
+}
+
+// wanted are the events that a run should see, and a death at each step, before or behind it.
+func wanted() []string {
+	events := slices.Clone(sometimes)
+	for _, point := range points {
+		events = append(events, crashAround(point))
+	}
+	return events
+}
+
+// crashAround is the event of a death at the point, the same before and behind a step.
+func crashAround(point string) string {
+	step := strings.TrimPrefix(strings.TrimPrefix(point, "before "), "after ")
+	return "crash around " + step
 }
 
 // Each of these faults, built into the functions of a database, must make the property fail; the search ends at the first case
@@ -156,10 +168,17 @@ func TestPropertyCatchesFaults(t *testing.T) {
 			if said := firstFailure(t.Name(), live(w)); said == "" {
 				t.Error("the property holds in spite of the fault")
 			} else {
-				t.Log(said)
+				t.Log(verdict(said))
 			}
 		})
 	}
+}
+
+// verdict is the sentence in which the property failed.
+func verdict(said string) string {
+	_, said, _ = strings.Cut(said, "Original traceback (")
+	said, _, _ = strings.Cut(said, "):\n")
+	return said
 }
 
 // firstFailure checks the property until it fails for the first time, without looking for a smaller case.

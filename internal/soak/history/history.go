@@ -62,7 +62,7 @@ type Insert struct {
 	Project, Phone, ID, Text string
 }
 
-// Ask is one call of the agent.
+// Ask is one call of the agent. Its span ends when it was answered, or when the caller hung up on it.
 type Ask struct {
 	Span
 	Project, Phone string
