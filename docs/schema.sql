@@ -1070,7 +1070,11 @@ BEGIN
         PERFORM fila_refuse('FI409', 'a later turn of the conversation was already answered; force the redrive if this one shall be answered after it');
     END IF;
     UPDATE turns SET
-        state = 'retrying', next_attempt_at = clock_timestamp(), finished_at = NULL, reason = NULL,
+        state = 'retrying', finished_at = NULL, reason = NULL,
+        -- The call of a discarded turn may not have hung up yet, and no other begins beside it.
+        next_attempt_at = greatest(clock_timestamp(), (
+            SELECT max(h.lease_until) FROM turns h WHERE h.project = t.project AND h.phone = t.phone AND NOT h.open
+        )),
         agent_failures = 0, delivery_failures = 0, crashes = 0
     WHERE id = p_turn;
     UPDATE deliveries SET state = 'pending' WHERE turn_id = p_turn AND part > 0 AND state IN ('failed', 'unknown', 'sending');
