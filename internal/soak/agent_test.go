@@ -85,7 +85,7 @@ func (a *agent) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if fate > 0.03 {
 		said = a.think(ask.Turn)
 	}
-	if fate > 0.09 && fate < 0.1 {
+	if early(fate) {
 		a.calls.Go(func() { a.callBack(q, said, 0) })
 		pause(a.ctx, 50*time.Millisecond)
 	}
@@ -174,7 +174,7 @@ func (a *agent) say(w http.ResponseWriter, r *http.Request, q question, said ans
 		hangUp(w)
 	case fate < 0.07:
 		never(a.ctx, r)
-	case fate < 0.14:
+	case fate < 0.16:
 		a.later(w, q, said, fate)
 	default:
 		w.Header().Set("Content-Type", "application/json")
@@ -188,14 +188,17 @@ func (a *agent) say(w http.ResponseWriter, r *http.Request, q question, said ans
 // called back before.
 func (a *agent) later(w http.ResponseWriter, q question, said answer, fate float64) {
 	switch {
-	case fate < 0.075 || fate > 0.09 && fate < 0.1:
-	case fate < 0.09:
-		a.calls.Go(func() { a.callBack(q, said, agentTimeout+a.dice.between(0, 700*time.Millisecond)) })
+	case fate < 0.075 || early(fate):
+	case fate < 0.11:
+		a.calls.Go(func() { a.callBack(q, said, agentTimeout+a.dice.between(100*time.Millisecond, 600*time.Millisecond)) })
 	default:
 		a.calls.Go(func() { a.callBack(q, said, a.dice.between(10*time.Millisecond, 400*time.Millisecond)) })
 	}
 	w.WriteHeader(http.StatusAccepted)
 }
+
+// early says that the agent calls back before it has answered.
+func early(fate float64) bool { return fate > 0.11 && fate < 0.12 }
 
 // callBack says later what it had to say, until somebody has heard it or nobody wants it any more.
 func (a *agent) callBack(q question, said answer, wait time.Duration) {

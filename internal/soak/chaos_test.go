@@ -129,8 +129,7 @@ func (c *chaos) freeze(s *slot, f fault) {
 // shutDown ends an instance as a deploy does.
 func (c *chaos) shutDown(s *slot, f fault) {
 	p, from := s.current(), c.record.now()
-	p.end(syscall.SIGTERM)
-	c.fleet.awaitEnd(p)
+	c.fleet.shutDown(p)
 	c.fleet.outage(p.name, from)
 	c.tally.count("fault: shut down")
 	pause(c.Context(), f.pause)

@@ -140,6 +140,21 @@ func (p *process) end(signal syscall.Signal) {
 	_ = p.cmd.Process.Signal(signal)
 }
 
+// serves says whether the process has begun to serve, and is not over.
+func (p *process) serves() bool {
+	select {
+	case <-p.gone:
+		return false
+	default:
+	}
+	select {
+	case <-p.ready:
+		return true
+	default:
+		return false
+	}
+}
+
 // random is the address of an instance that has begun to serve, frozen or not; empty where there is none.
 func (f *fleet) random(d *dice) string {
 	var urls []string
@@ -148,11 +163,8 @@ func (f *fleet) random(d *dice) string {
 		if p == nil {
 			continue
 		}
-		select {
-		case <-p.gone:
-		case <-p.ready:
+		if p.serves() {
 			urls = append(urls, p.url)
-		default:
 		}
 	}
 	if len(urls) == 0 {
@@ -164,19 +176,21 @@ func (f *fleet) random(d *dice) string {
 // stopAll shuts every instance down, which must end well.
 func (f *fleet) stopAll() {
 	f.Helper()
+	var group sync.WaitGroup
 	for _, s := range f.slots {
-		s.current().end(syscall.SIGTERM)
+		group.Go(func() { f.shutDown(s.current()) })
 	}
-	for _, s := range f.slots {
-		f.awaitEnd(s.current())
-	}
+	group.Wait()
 }
 
-// awaitEnd waits for a shutdown; it has the time that the configuration gives it, and some for a busy machine.
-func (f *fleet) awaitEnd(p *process) {
+// shutDown ends a process as a deploy does. It has the time that the configuration gives it, and some for a busy machine; one
+// that has only just begun may not know the signal yet.
+func (f *fleet) shutDown(p *process) {
+	begun := p.serves()
+	p.end(syscall.SIGTERM)
 	select {
 	case <-p.gone:
-		if p.err != nil {
+		if p.err != nil && begun {
 			f.Errorf("instance %s did not shut down well: %v", p.name, p.err)
 		}
 	case <-time.After(30 * time.Second):
@@ -194,11 +208,6 @@ func (f *fleet) outage(instance string, from time.Duration) {
 // up says whether every instance serves.
 func (f *fleet) up() bool {
 	return !slices.ContainsFunc(f.slots, func(s *slot) bool {
-		select {
-		case <-s.current().ready:
-			return false
-		default:
-			return true
-		}
+		return !s.current().serves()
 	})
 }
