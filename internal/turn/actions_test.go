@@ -47,7 +47,7 @@ func (m *machine) actions() []action {
 		{"doubt", 5, runs, m.doubt},
 		{"crash at a question", 8, in("unknown") && m.asksBack(), m.crashAtQuestion},
 		{"crash at an interruption", 8, runs && m.rules.duringTurn == "interrupt", m.crashAtInterruption},
-		{"freeze in a call", 4, runs, m.freezeInCall},
+		{"freeze in a call", 5, true, m.freezeInCall},
 		{"discard in a call", 4, runs, m.discardInCall},
 		{"silence while sending", 4, runs, m.silenceSending},
 		{"renew", 2, runs, m.renew},
@@ -71,6 +71,9 @@ var unfinished = []string{"running", "retrying", "replied", "sending", "unknown"
 func (m *machine) step(*rapid.T) {
 	var all []action
 	for _, a := range m.actions() {
+		if a.name == m.favoured {
+			a.weight *= 12
+		}
 		if a.can {
 			all = append(all, slices.Repeat([]action{a}, a.weight)...)
 		}
@@ -460,7 +463,7 @@ func (m *machine) callBegun() *oneRun {
 	if between(m, "whose call", 0, 1) == 0 {
 		m.outside.takeTime(slowness{agent: true})
 	} else {
-		m.outside.does(agentParts, pick(m, "the channel", []string{channelSends, channelLost, channelBusy}), false, false)
+		m.outside.does(agentParts, pick(m, "the channel", []string{channelSends, channelSends, channelLost}), false, false)
 		m.outside.takeTime(slowness{channel: true})
 	}
 	m.advanceTo(r, inCall)
@@ -468,15 +471,44 @@ func (m *machine) callBegun() *oneRun {
 	return r
 }
 
-// freezeInCall lets a process fall silent in a call until others have taken its turns, and wake up.
+// freezeInCall lets a process fall silent in a call until another one has taken its turns, and wake up.
 func (m *machine) freezeInCall() {
-	r := m.callBegun()
+	if len(m.owners()) == 0 {
+		m.burst()
+		m.moveOn()
+	}
+	owners := m.owners()
+	if len(owners) == 0 {
+		return
+	}
+	r := m.drawRunOf(owners)
+	m.outside.does(pick(m, "the agent", []string{agentReplies, agentParts}), channelSends, false, false)
+	m.outside.takeTime(pick(m, "whose call", []slowness{{agent: true}, {channel: true}}))
+	m.advanceTo(r, inCall)
+	m.moveOn()
 	m.pass(leaseSeconds + 1)
-	m.claimBy(m.drawProcess(), 5)
-	m.renewBy(r.process)
+	m.claimBy(m.otherThan(r.process), 5)
+	if between(m, "finds out", 0, 3) == 0 {
+		m.renewBy(r.process)
+	}
 	if !r.over {
 		m.moveStale(r)
 	}
+}
+
+// owners are the runs whose turn nobody else has.
+func (m *machine) owners() []*oneRun {
+	return slices.DeleteFunc(m.runs(), func(r *oneRun) bool {
+		t := m.before.turn(r.turn)
+		return t == nil || !t.Leased || t.Attempt != r.attempt
+	})
+}
+
+func (m *machine) otherThan(p *process) *process {
+	if m.processes[0] == p {
+		return m.processes[1]
+	}
+	return m.processes[0]
 }
 
 // moveStale lets a run go on whose turn others may have.

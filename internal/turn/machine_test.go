@@ -27,6 +27,8 @@ type world struct {
 	outside   *outside
 	transport *call.Transport
 	tally     *tally
+	// favoured is an action that happens more often than usual.
+	favoured string
 }
 
 // tally counts what happened over a whole run of cases.
