@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"maps"
+	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -139,9 +140,12 @@ func crashAround(point string) string {
 }
 
 // Each of these faults, built into the functions of a database, must make the property fail; the search ends at the first case
-// that does.
+// that does. Which case that is, is a matter of luck: asked for by FILA_PROPERTY_FAULTS=1.
 func TestPropertyCatchesFaults(t *testing.T) {
 	t.Parallel()
+	if os.Getenv("FILA_PROPERTY_FAULTS") == "" {
+		t.Skip("takes minutes; set FILA_PROPERTY_FAULTS=1 to see the property fail on each broken variant")
+	}
 	for fault, favoured := range map[string]string{
 		"sent_unfenced":            "freeze in a call", // no fence where a part's result is written
 		"reply_unfenced":           "freeze in a call", // no fence where the reply is written
