@@ -21,6 +21,51 @@ LANGUAGE sql AS $$
 $$;
 -- +goose StatementEnd
 
+-- When a burst falls due, and by what. first_at and last_at are of its newest part: what came back from a superseded turn
+-- waits for the newer text. full_at is when it became as long as a turn may be. Plain enough to be inlined where it is called.
+-- +goose StatementBegin
+CREATE FUNCTION fila_due(p projects, c conversations, first_at timestamptz, last_at timestamptz, full_at timestamptz)
+RETURNS TABLE (at timestamptz, by text)
+LANGUAGE sql STABLE AS $$
+    SELECT v.at, v.by
+    FROM (
+        VALUES
+            (greatest(c.due_now_at, first_at), c.due_now_by, 1, c.due_now_at IS NOT NULL),
+            (greatest(last_at, c.typing_at) + p.debounce, 'quiet', 2, true),
+            (first_at + p.max_wait, 'ceiling', 3, p.debounce > interval '0'),
+            (full_at, 'count', 4, full_at IS NOT NULL)
+    ) AS v (at, by, rank, applies)
+    WHERE v.applies
+    -- Who asked for it now is named, although the window may have been over before.
+    ORDER BY v.rank <> 1, v.at, v.rank
+    LIMIT 1
+$$;
+-- +goose StatementEnd
+
+-- What waits in one conversation, for those who look on. The drain reads many conversations at once by the same rule.
+-- +goose StatementBegin
+CREATE FUNCTION fila_burst(p projects, c conversations, phone text)
+RETURNS TABLE (number bigint, first_at timestamptz, last_at timestamptz, due_at timestamptz, due_by text)
+LANGUAGE sql STABLE AS $$
+    SELECT w.number, w.first_at, w.last_at, due.at, due.by
+    FROM (
+        SELECT
+            count(*) AS number,
+            min(q.timestamp) AS first_at,
+            max(q.timestamp) AS last_at,
+            coalesce(min(q.timestamp) FILTER (WHERE NOT q.superseded), min(q.timestamp)) AS fresh_first_at,
+            coalesce(max(q.timestamp) FILTER (WHERE NOT q.superseded), min(q.timestamp)) AS fresh_last_at,
+            max(q.timestamp) FILTER (WHERE NOT q.superseded AND q.place = p.max_messages) AS full_at
+        FROM (
+            SELECT m.timestamp, m.superseded, row_number() OVER (PARTITION BY m.superseded ORDER BY m.id) AS place
+            FROM fila_mensagens m
+            WHERE m.projeto = p.name AND m.telefone = fila_burst.phone
+        ) q
+    ) w
+    LEFT JOIN LATERAL fila_due(p, c, w.fresh_first_at, w.fresh_last_at, w.full_at) due ON w.number > 0
+$$;
+-- +goose StatementEnd
+
 -- Bursts that are due become turns; for all others it says why not, and how long to wait: empty, early, open (a
 -- turn is), hanging_up (a discarded turn's call still runs), interrupt (the open turn may be), human, suspended, busy. Many conversations of one project in a call. Never waits for a lock: whoever holds the conversation is deciding about it.
 --
@@ -107,20 +152,7 @@ BEGIN
                 LIMIT 10
             ) h
         ) l ON true
-        LEFT JOIN LATERAL (
-            SELECT v.at, v.by
-            FROM (
-                VALUES
-                    (greatest(c.due_now_at, b.first_at), c.due_now_by, 1, c.due_now_at IS NOT NULL),
-                    (greatest(b.last_at, c.typing_at) + p.debounce, 'quiet', 2, true),
-                    (b.first_at + p.max_wait, 'ceiling', 3, p.debounce > interval '0'),
-                    (b.full_at, 'count', 4, b.full_at IS NOT NULL)
-            ) AS v (at, by, rank, applies)
-            WHERE v.applies
-            -- Who asked for it now is named, although the window may have been over before.
-            ORDER BY v.rank <> 1, v.at, v.rank
-            LIMIT 1
-        ) due ON true
+        LEFT JOIN LATERAL fila_due(p, c, b.first_at, b.last_at, b.full_at) due ON b.telefone IS NOT NULL
         WHERE c.project = p_project AND c.phone = ANY (locked)
     ), taken AS (
         DELETE FROM fila_mensagens q
@@ -678,4 +710,4 @@ $$;
 
 -- +goose Down
 DROP FUNCTION fila_fallback_sent, fila_bury, fila_fail, fila_sent, fila_send, fila_await_reply, fila_reply, fila_finish, fila_interrupt, fila_overtaken,
-    fila_supersede, fila_hung_up, fila_hand_back, fila_renew, fila_claim, fila_drain, fila_wake, fila_time;
+    fila_supersede, fila_hung_up, fila_hand_back, fila_renew, fila_claim, fila_drain, fila_burst, fila_due, fila_wake, fila_time;

@@ -141,7 +141,13 @@ BEGIN
     END IF;
     key := fila_key(p_phone, p.country);
     SELECT * INTO c FROM conversations v WHERE v.project = p_project AND v.phone = key;
-    IF NOT FOUND THEN
+    IF NOT FOUND AND EXISTS (
+        SELECT FROM fila_mensagens q WHERE q.projeto = p_project AND NOT q.registered AND fila_key(q.telefone, p.country) = key
+    ) THEN
+        explanation := 'Another program inserted a message of ' || key || '; the next sweep takes it up.';
+        RETURN NEXT;
+        RETURN;
+    ELSIF NOT FOUND THEN
         explanation := 'No conversation ' || key || ' in ' || p_project || ': nothing was ever accepted from it, or it was erased.';
         RETURN NEXT;
         RETURN;
@@ -153,18 +159,12 @@ BEGIN
     END;
     RETURN NEXT;
 
-    SELECT
-        count(*) AS number, min(q.timestamp) AS first_at, max(q.timestamp) AS last_at,
-        least(
-            c.due_now_at, greatest(max(q.timestamp), c.typing_at) + p.debounce,
-            CASE WHEN p.debounce > interval '0' THEN min(q.timestamp) + p.max_wait END) AS due_at
-    INTO waits
-    FROM fila_mensagens q
-    WHERE q.projeto = p_project AND q.telefone = key;
+    SELECT * INTO waits FROM fila_burst(p, c, key);
     explanation := CASE
         WHEN waits.number = 0 THEN 'nothing waits'
         ELSE waits.number || ' message(s) wait since ' || fila_time(waits.first_at) || ', the last came at ' || fila_time(waits.last_at)
-            || '; by the window of ' || extract(epoch FROM p.debounce)::double precision || ' s they are due at ' || fila_time(waits.due_at)
+            || '; they are due at ' || fila_time(waits.due_at) || ' (' || waits.due_by || ', the window is '
+            || extract(epoch FROM p.debounce)::double precision || ' s)'
     END;
     RETURN NEXT;
 
