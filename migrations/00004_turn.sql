@@ -91,75 +91,91 @@ BEGIN
         PERFORM fila_adopt(p_project, p_phones);
     END IF;
     SELECT * INTO STRICT p FROM projects WHERE name = p_project;
+    -- Each row is looked up by itself, below as well: a plan that was made while the tables were small must not read
+    -- a project's every conversation.
     locked := ARRAY(
-        SELECT c.phone FROM conversations c
-        WHERE c.project = p_project AND c.phone = ANY (p_phones)
-            AND pg_try_advisory_xact_lock(hashtextextended('conversation:' || p_project || ':' || c.phone, 7302))
-        ORDER BY c.phone
-        FOR NO KEY UPDATE SKIP LOCKED
+        SELECT c.phone
+        FROM (SELECT DISTINCT a.phone FROM unnest(p_phones) AS a (phone) ORDER BY a.phone) asked
+        CROSS JOIN LATERAL (
+            SELECT v.phone FROM conversations v
+            WHERE v.project = p_project AND v.phone = asked.phone
+                AND pg_try_advisory_xact_lock(hashtextextended('conversation:' || p_project || ':' || v.phone, 7302))
+            FOR NO KEY UPDATE SKIP LOCKED
+        ) c
     );
 
     RETURN QUERY
-    WITH waiting AS MATERIALIZED (
+    WITH judged AS MATERIALIZED (
         SELECT
-            q.telefone, q.id, q.timestamp, q.superseded,
-            row_number() OVER (PARTITION BY q.telefone, q.superseded ORDER BY q.id) AS place,
-            sum(octet_length(q.mensagem)) OVER (PARTITION BY q.telefone, q.superseded ORDER BY q.id) AS bytes
-        FROM fila_mensagens q
-        WHERE q.projeto = p_project AND q.telefone = ANY (locked) AND q.registered
-    ), burst AS (
-        SELECT
-            w.telefone,
-            coalesce(min(w.timestamp) FILTER (WHERE NOT w.superseded), min(w.timestamp)) AS first_at,
-            coalesce(max(w.timestamp) FILTER (WHERE NOT w.superseded), min(w.timestamp)) AS last_at,
-            max(w.timestamp) FILTER (WHERE NOT w.superseded AND w.place = p.max_messages) AS full_at,
-            bool_or(NOT w.superseded AND w.place > 1 AND (w.place > p.max_messages OR w.bytes > max_bytes)) AS more,
-            count(*)::integer AS waiting
-        FROM waiting w
-        GROUP BY w.telefone
-    ), judged AS MATERIALIZED (
-        SELECT
-            c.phone, c.address, c.contact_name, c.session_id, c.due_now_at, c.superseded_turns, b.more, b.waiting, b.first_at, due.at, due.by, o.id AS open_turn,
+            l.phone, (c.it).address, (c.it).contact_name, (c.it).session_id, (c.it).due_now_at, (c.it).superseded_turns,
+            c.spot, b.more, b.waiting, b.first_at, b.taken, due.at, due.by, o.id AS open_turn,
             CASE
-                WHEN b.telefone IS NULL THEN 'empty'
-                WHEN o.overtaken AND fila_mode(c.mode, c.until) = 'agent' THEN CASE WHEN due.at > clock_timestamp() THEN 'early' ELSE 'interrupt' END
+                WHEN b.waiting IS NULL THEN 'empty'
+                WHEN o.overtaken AND c.mode = 'agent' THEN CASE WHEN due.at > clock_timestamp() THEN 'early' ELSE 'interrupt' END
                 WHEN o.id IS NOT NULL THEN 'open'
-                WHEN l.lease_until > clock_timestamp() THEN 'hanging_up'
-                WHEN fila_mode(c.mode, c.until) <> 'agent' THEN fila_mode(c.mode, c.until)
+                WHEN h.lease_until > clock_timestamp() THEN 'hanging_up'
+                WHEN c.mode <> 'agent' THEN c.mode
                 WHEN due.at > clock_timestamp() THEN 'early'
                 ELSE 'due'
             END AS verdict,
             CASE
-                WHEN fila_mode(c.mode, c.until) = 'human' THEN c.until
-                WHEN l.lease_until > due.at THEN l.lease_until
+                WHEN c.mode = 'human' THEN (c.it).until
+                WHEN h.lease_until > due.at THEN h.lease_until
                 ELSE due.at
             END AS look_again_at
-        FROM conversations c
-        LEFT JOIN burst b ON b.telefone = c.phone
+        FROM unnest(locked) AS l (phone)
+        CROSS JOIN LATERAL (
+            SELECT v AS it, v.ctid AS spot, fila_mode(v.mode, v.until) AS mode
+            FROM conversations v
+            WHERE v.project = p_project AND v.phone = l.phone
+            OFFSET 0
+        ) c
+        LEFT JOIN LATERAL (
+            SELECT
+                coalesce(min(w.timestamp) FILTER (WHERE NOT w.superseded), min(w.timestamp)) AS first_at,
+                coalesce(max(w.timestamp) FILTER (WHERE NOT w.superseded), min(w.timestamp)) AS last_at,
+                max(w.timestamp) FILTER (WHERE NOT w.superseded AND w.place = p.max_messages) AS full_at,
+                bool_or(NOT w.fits) AS more,
+                count(*)::integer AS waiting,
+                array_agg(w.spot ORDER BY w.id) FILTER (WHERE w.fits) AS taken
+            FROM (
+                SELECT
+                    r.id, r.timestamp, r.superseded, r.spot, r.place,
+                    r.superseded OR r.place = 1 OR (r.place <= p.max_messages AND r.bytes <= max_bytes) AS fits
+                FROM (
+                    SELECT
+                        q.id, q.timestamp, q.superseded, q.ctid AS spot,
+                        row_number() OVER s AS place, sum(octet_length(q.mensagem)) OVER s AS bytes
+                    FROM fila_mensagens q
+                    WHERE q.projeto = p_project AND q.telefone = l.phone AND q.registered
+                    WINDOW s AS (PARTITION BY q.superseded ORDER BY q.id)
+                ) r
+            ) w
+            HAVING count(w.id) > 0
+        ) b ON true
         LEFT JOIN LATERAL (
             SELECT t.id, p.during_turn = 'interrupt' AND t.state IN ('running', 'retrying') AND fila_overtaken(t) AS overtaken
             FROM turns t
-            WHERE t.project = p_project AND t.phone = c.phone AND t.open
+            WHERE t.project = p_project AND t.phone = l.phone AND t.open
+            OFFSET 0
         ) o ON true
         LEFT JOIN LATERAL (
             -- A turn that was discarded while its call ran keeps its lease until the call is over.
             -- A redriven one need not be the last.
-            SELECT max(h.lease_until) FILTER (WHERE NOT h.open) AS lease_until
+            SELECT max(r.lease_until) FILTER (WHERE NOT r.open) AS lease_until
             FROM (
                 SELECT t.open, t.lease_until FROM turns t
-                WHERE t.project = p_project AND t.phone = c.phone
+                WHERE t.project = p_project AND t.phone = l.phone
                 ORDER BY t.id DESC
                 LIMIT 10
-            ) h
-        ) l ON true
-        LEFT JOIN LATERAL fila_due(p, c, b.first_at, b.last_at, b.full_at) due ON b.telefone IS NOT NULL
-        WHERE c.project = p_project AND c.phone = ANY (locked)
+            ) r
+        ) h ON true
+        LEFT JOIN LATERAL fila_due(p, c.it, b.first_at, b.last_at, b.full_at) due ON b.waiting IS NOT NULL
     ), taken AS (
+        -- By the place of the row, which cannot move while the conversation is locked.
         DELETE FROM fila_mensagens q
-        USING waiting w
-        JOIN judged j ON j.phone = w.telefone
-        WHERE j.verdict = 'due' AND (w.superseded OR w.place = 1 OR (w.place <= p.max_messages AND w.bytes <= max_bytes))
-            AND q.projeto = p_project AND q.telefone = w.telefone AND q.id = w.id
+        USING (SELECT j.phone, unnest(j.taken) AS spot FROM judged j WHERE j.verdict = 'due') d
+        WHERE q.projeto = p_project AND q.ctid = d.spot
         RETURNING q.*
     ), ordered AS (
         -- received_at strictly increases within a turn, whatever the clock did.
@@ -197,7 +213,7 @@ BEGIN
             due_now_by = CASE WHEN j.more THEN 'count' END,
             superseded_turns = '{}'
         FROM judged j
-        WHERE j.verdict = 'due' AND c.project = p_project AND c.phone = j.phone
+        WHERE j.verdict = 'due' AND c.ctid = j.spot
             AND (j.more OR j.due_now_at IS NOT NULL OR j.superseded_turns <> '{}')
     ), superseding AS (
         UPDATE turns t SET superseded_by = n.id

@@ -1,2 +1,2 @@
 -- The drain does not ask who has the conversation.
-SELECT pg_temp.edit('fila_drain', 'WHEN fila_mode(c.mode, c.until) <> ''agent'' THEN fila_mode(c.mode, c.until)', '');
+SELECT pg_temp.edit('fila_drain', 'WHEN c.mode <> ''agent'' THEN c.mode', '');

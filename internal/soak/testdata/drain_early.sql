@@ -1,2 +1,2 @@
 -- The window ends a little early.
-SELECT pg_temp.edit('fila_drain', '+ p.debounce', '+ p.debounce * 0.8');
+SELECT pg_temp.edit('fila_due', '+ p.debounce', '+ p.debounce * 0.8');

@@ -1,2 +1,2 @@
 -- The drain does not ask who has the floor.
-SELECT pg_temp.edit('fila_drain', 'WHEN fila_mode(c.mode, c.until) <> ''agent'' THEN fila_mode(c.mode, c.until)', 'WHEN false THEN ''human''');
+SELECT pg_temp.edit('fila_drain', 'WHEN c.mode <> ''agent'' THEN c.mode', 'WHEN false THEN ''human''');
