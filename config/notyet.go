@@ -27,9 +27,6 @@ var notYet = []later{
 	{key: "adaptive.max_seconds", sentence: removeIt, used: func(p *Project) bool { return p.Adaptive.Max != 0 }},
 	{key: "webhook.secret", sentence: removeIt, used: func(p *Project) bool { return p.Webhook.Secret != "" }},
 	{key: "webhook.previous_secret", sentence: removeIt, used: func(p *Project) bool { return p.Webhook.PreviousSecret != "" }},
-	{key: "retention.receipts_days", sentence: removeIt, used: func(p *Project) bool { return p.Retention.Receipts != defaultRetention.Receipts }},
-	{key: "retention.turns_days", sentence: removeIt, used: func(p *Project) bool { return p.Retention.Turns != defaultRetention.Turns }},
-	{key: "retention.dead_days", sentence: removeIt, used: func(p *Project) bool { return p.Retention.Dead != defaultRetention.Dead }},
 	{key: "webhook.paths", sentence: removeIt, used: func(p *Project) bool { return len(p.Webhook.Paths) > 0 }},
 }
 

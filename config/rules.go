@@ -159,6 +159,9 @@ func (r *reader) checkOrder(at string, least, most time.Duration) {
 	}
 }
 
+// longestRepetition is how long Meta repeats a webhook that was not acknowledged.
+const longestRepetition = 7 * day
+
 // warnings names what is allowed but slow or pointless.
 func warnings(c *Config) []Fault {
 	var found []Fault
@@ -175,6 +178,9 @@ func warnings(c *Config) []Fault {
 		}
 		if p.MaxWait < p.Debounce {
 			warn(key("projects", name, "max_wait_seconds"), "is under the window (%v s under %v s); every burst ends at the ceiling", p.MaxWait.Seconds(), p.Debounce.Seconds())
+		}
+		if p.Retention.Receipts < longestRepetition {
+			warn(key("projects", name, "retention.receipts_days"), "is %v; a provider repeats a message for up to 7 days, and one whose receipt is gone is answered again", p.Retention.Receipts.Hours()/24)
 		}
 	}
 	sortFaults(found)

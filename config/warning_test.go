@@ -62,7 +62,6 @@ projects:
       typing: true
       type: waha
       url: http://h
-    retention: {receipts_days: 9, turns_days: 8, dead_days: 7}
 `, nil)
 	const remove = ": is not available in this version; remove it"
 	want := []string{
@@ -75,9 +74,6 @@ projects:
 		"f:9: projects.clinic.adaptive.max_seconds" + remove,
 		"f:12: projects.clinic.delivery.typing" + remove,
 		"f:13: projects.clinic.delivery.type: waha is not available in this version; use http, log or none",
-		"f:15: projects.clinic.retention.receipts_days" + remove,
-		"f:15: projects.clinic.retention.turns_days" + remove,
-		"f:15: projects.clinic.retention.dead_days" + remove,
 	}
 	if got := said(c.NotYet()); !slices.Equal(got, want) {
 		t.Errorf("got %q\nwant %q", got, want)

@@ -22,6 +22,9 @@ CREATE TABLE projects (
     takeover_messages    text NOT NULL CHECK (takeover_messages IN ('ignore', 'hold')),
     fallback_text        text NOT NULL DEFAULT '',
     fallback_takeover    boolean NOT NULL DEFAULT false,
+    keep_receipts        interval NOT NULL DEFAULT interval '8 days',
+    keep_turns           interval NOT NULL DEFAULT interval '30 days',
+    keep_dead            interval NOT NULL DEFAULT interval '14 days',
     updated_at           timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 
@@ -59,7 +62,8 @@ CREATE TABLE receipts (
     project     text NOT NULL,
     message_id  text,
     phone       text NOT NULL,
-    status      text NOT NULL CHECK (status IN ('queued', 'ignored')),
+    -- queued: it waits or is in a turn. settled: its turn was answered, or ended, so long ago that it is kept no more.
+    status      text NOT NULL CHECK (status IN ('queued', 'ignored', 'settled')),
     reason      text,
     received_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     CHECK ((status = 'ignored') = (reason IS NOT NULL))

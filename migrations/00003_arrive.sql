@@ -38,7 +38,8 @@ $$;
 CREATE FUNCTION fila_open_project(
     p_name text, p_country text, p_debounce double precision, p_max_wait double precision, p_max_messages integer,
     p_joiner text, p_during_turn text, p_supersede_limit integer, p_on_dead text, p_takeover_on_human boolean,
-    p_takeover_seconds double precision, p_takeover_messages text, p_fallback_text text, p_fallback_takeover boolean
+    p_takeover_seconds double precision, p_takeover_messages text, p_fallback_text text, p_fallback_takeover boolean,
+    p_receipts_seconds double precision DEFAULT 8 * 86400, p_turns_seconds double precision DEFAULT 30 * 86400, p_dead_seconds double precision DEFAULT 14 * 86400
 ) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -49,11 +50,13 @@ BEGIN
     PERFORM set_config('lock_timeout', '1s', true);
     INSERT INTO projects (
         name, country, debounce, max_wait, max_messages, joiner, during_turn, supersede_limit, on_dead,
-        takeover_on_human, takeover_for, takeover_messages, fallback_text, fallback_takeover
+        takeover_on_human, takeover_for, takeover_messages, fallback_text, fallback_takeover,
+        keep_receipts, keep_turns, keep_dead
     ) VALUES (
         p_name, p_country, make_interval(secs => p_debounce), make_interval(secs => p_max_wait), p_max_messages, p_joiner,
         p_during_turn, p_supersede_limit, p_on_dead, p_takeover_on_human, make_interval(secs => p_takeover_seconds),
-        p_takeover_messages, p_fallback_text, p_fallback_takeover
+        p_takeover_messages, p_fallback_text, p_fallback_takeover,
+        make_interval(secs => p_receipts_seconds), make_interval(secs => p_turns_seconds), make_interval(secs => p_dead_seconds)
     )
     ON CONFLICT (name) DO UPDATE SET
         country = excluded.country, debounce = excluded.debounce, max_wait = excluded.max_wait,
@@ -61,7 +64,8 @@ BEGIN
         supersede_limit = excluded.supersede_limit, on_dead = excluded.on_dead,
         takeover_on_human = excluded.takeover_on_human, takeover_for = excluded.takeover_for,
         takeover_messages = excluded.takeover_messages, fallback_text = excluded.fallback_text,
-        fallback_takeover = excluded.fallback_takeover, updated_at = clock_timestamp();
+        fallback_takeover = excluded.fallback_takeover, keep_receipts = excluded.keep_receipts,
+        keep_turns = excluded.keep_turns, keep_dead = excluded.keep_dead, updated_at = clock_timestamp();
 
     IF EXISTS (
         SELECT FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid

@@ -30,8 +30,12 @@ BEGIN
     IF coalesce(key, '') = '' THEN
         PERFORM fila_refuse('FI422', 'phone is empty');
     END IF;
-    INSERT INTO conversations (project, phone, address) VALUES (p_project, key, p_phone) ON CONFLICT (project, phone) DO NOTHING;
-    SELECT * INTO STRICT c FROM conversations WHERE project = p_project AND phone = key FOR NO KEY UPDATE;
+    LOOP
+        INSERT INTO conversations (project, phone, address) VALUES (p_project, key, p_phone) ON CONFLICT (project, phone) DO NOTHING;
+        SELECT * INTO c FROM conversations WHERE project = p_project AND phone = key FOR NO KEY UPDATE;
+        -- It was there, and idle for so long that it was deleted while we waited for it.
+        EXIT WHEN FOUND;
+    END LOOP;
     RETURN c;
 END
 $$;
@@ -278,6 +282,9 @@ BEGIN
     END IF;
     PERFORM FROM conversations c WHERE c.project = t.project AND c.phone = t.phone FOR NO KEY UPDATE;
     SELECT * INTO t FROM turns WHERE id = p_turn FOR NO KEY UPDATE;
+    IF NOT FOUND THEN
+        PERFORM fila_refuse('FI404', 'turn ' || p_turn || ' is not known here');
+    END IF;
     RETURN t;
 END
 $$;

@@ -117,7 +117,8 @@ func openProject(ctx context.Context, pool *postgres.Pool, p *config.Project) er
 	for attempt := 1; ; attempt++ {
 		_, err := pool.Exec(ctx, statement.Named("project_open"),
 			p.Name, p.Country, p.Debounce.Seconds(), p.MaxWait.Seconds(), p.MaxMessages, p.Join, p.DuringTurn, p.SupersedeLimit, p.OnDead,
-			p.Takeover.OnHumanMessage, p.Takeover.Duration.Seconds(), p.Takeover.Messages, p.Fallback.Text, p.Fallback.Takeover)
+			p.Takeover.OnHumanMessage, p.Takeover.Duration.Seconds(), p.Takeover.Messages, p.Fallback.Text, p.Fallback.Takeover,
+			p.Retention.Receipts.Seconds(), p.Retention.Turns.Seconds(), p.Retention.Dead.Seconds())
 		if err == nil || attempt == 10 || postgres.Classify(err) != postgres.Again {
 			return err
 		}

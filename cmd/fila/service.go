@@ -21,6 +21,7 @@ import (
 	"fila/internal/postgres"
 	"fila/internal/postgres/cluster"
 	"fila/internal/queue"
+	"fila/internal/retention"
 	"fila/internal/schedule"
 	"fila/internal/turn"
 	statement "fila/sql"
@@ -60,6 +61,7 @@ type service struct {
 	scheduler *schedule.Scheduler
 	projects  *projects
 	entrance  *entrance
+	retention *retention.Forgetter
 
 	// opened: the schema is there and the projects are in it. stopping: SIGTERM has come.
 	opened, stopping atomic.Bool
@@ -128,6 +130,7 @@ func (s *service) build(ctx context.Context) (err error) {
 		Store: s.store, Run: runner.Run, Interrupt: s.keeper.Interrupt, Sweep: s.settings.Sweep, Explain: postgres.Safe, Log: s.log,
 	})
 	s.queue = queue.New(queue.Options{Pool: s.arriving, Log: s.log, Stored: s.stored})
+	s.retention = retention.New(retention.Options{Pool: s.running, Forgot: s.entrance.metrics.Forgot, Log: s.log})
 	s.entrance.build(s) //nolint:contextcheck // Requests bring contexts of their own.
 	return nil
 }
@@ -169,6 +172,7 @@ func (s *service) run(ctx context.Context) error {
 	go func() {
 		defer close(turns)
 		if s.prepare(intake) {
+			background.Go(func() error { return s.retention.Run(intake) })
 			_ = s.scheduler.Run(intake, base)
 		}
 	}()

@@ -31,6 +31,7 @@ type Metrics struct {
 	acks     *prometheus.HistogramVec
 	agent    *prometheus.HistogramVec
 	delivery *prometheus.HistogramVec
+	forgot   *prometheus.CounterVec
 	state    *state
 }
 
@@ -52,10 +53,11 @@ func New(o Options) *Metrics {
 		acks:     histogram("fila_ack_seconds", "From the request of a message to its commit.", "project"),
 		agent:    histogram("fila_agent_seconds", "Calls of the agent by outcome.", "project", "outcome"),
 		delivery: histogram("fila_delivery_seconds", "Calls of the delivery by outcome.", "project", "outcome"),
+		forgot:   counter("fila_forgotten_rows_total", "Rows deleted for their age.", "class"),
 		state:    newState(o.Pool),
 	}
 	m.registry.MustRegister(
-		m.messages, m.turns, m.lateness, m.acks, m.agent, m.delivery, m.state, pools(o.Pools),
+		m.messages, m.turns, m.lateness, m.acks, m.agent, m.delivery, m.forgot, m.state, pools(o.Pools),
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	return m
@@ -114,6 +116,9 @@ func (m *Metrics) AgentCalled(project, outcome string, took time.Duration) {
 func (m *Metrics) DeliveryCalled(project, outcome string, took time.Duration) {
 	m.delivery.WithLabelValues(project, outcome).Observe(took.Seconds())
 }
+
+// Forgot counts rows that were deleted for their age, by class: turns, dead, receipts, erased or conversations.
+func (m *Metrics) Forgot(class string, rows int64) { m.forgot.WithLabelValues(class).Add(float64(rows)) }
 
 // Handler shows the metrics. A database that is away costs only what it alone knows.
 func (m *Metrics) Handler() http.Handler {

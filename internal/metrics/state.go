@@ -16,13 +16,17 @@ import (
 // scrapeTimeout bounds what a scrape waits for the database.
 const scrapeTimeout = 2 * time.Second
 
-var stateStatement = statement.Named("project_state")
+var (
+	stateStatement  = statement.Named("project_state")
+	oldestStatement = statement.Named("retention_oldest")
+)
 
 var (
 	waitingMessages = prometheus.NewDesc("fila_waiting_messages", "Messages that wait for a turn.", []string{"project"}, nil)
 	oldestWaiting   = prometheus.NewDesc("fila_oldest_waiting_seconds", "Age of the oldest message that waits, 0 if none does.", []string{"project"}, nil)
 	activeTurns     = prometheus.NewDesc("fila_active_turns", "Turns that are not at their end.", []string{"project", "state"}, nil)
 	deadTurns       = prometheus.NewDesc("fila_dead_turns", "Dead letters that nobody has settled.", []string{"project"}, nil)
+	oldestRow       = prometheus.NewDesc("fila_oldest_row_seconds", "Age of the oldest row that its retention will delete: ended turns by their start, dead ones by their first message.", []string{"class"}, nil)
 	lostMessages    = prometheus.NewDesc("fila_lost_messages", "Accepted messages that are in no fate; always 0.", []string{"project"}, nil)
 )
 
@@ -42,7 +46,7 @@ func newState(pool *postgres.Pool) *state {
 
 // Describe implements prometheus.Collector.
 func (s *state) Describe(descriptions chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{waitingMessages, oldestWaiting, activeTurns, deadTurns, lostMessages} {
+	for _, d := range []*prometheus.Desc{waitingMessages, oldestWaiting, activeTurns, deadTurns, oldestRow, lostMessages} {
 		descriptions <- d
 	}
 	s.errors.Describe(descriptions)
@@ -56,33 +60,58 @@ func (s *state) Collect(metrics chan<- prometheus.Metric) {
 	if err != nil {
 		s.errors.Inc()
 	} else {
-		for _, p := range read.([]projectState) {
+		found := read.(found)
+		for _, p := range found.projects {
 			p.collect(metrics)
+		}
+		for _, row := range found.oldest {
+			metrics <- prometheus.MustNewConstMetric(oldestRow, prometheus.GaugeValue, row.Age, row.Class)
 		}
 	}
 	s.errors.Collect(metrics)
 }
 
-// read returns a row a project.
-func (s *state) read() ([]projectState, error) {
+// found is what one look at the database found.
+type found struct {
+	projects []projectState
+	oldest   []oldest
+}
+
+// oldest is a row of retention_oldest.sql: a class of rows and the age of the oldest, in seconds.
+type oldest struct {
+	Class string
+	Age   float64
+}
+
+func (s *state) read() (f found, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
 	defer cancel()
-	rows, err := s.pool.Query(ctx, stateStatement)
-	if err != nil {
-		return nil, fmt.Errorf("read state: %w", err)
+	if f.projects, err = collect[projectState](ctx, s.pool, stateStatement); err != nil {
+		return f, err
 	}
-	projects, err := pgx.CollectRows(rows, pgx.RowToStructByPos[projectState])
-	if err != nil {
-		return nil, fmt.Errorf("read state: %w", err)
+	if f.oldest, err = collect[oldest](ctx, s.pool, oldestStatement); err != nil {
+		return f, err
 	}
 	lost, err := s.lost.count(ctx, s.pool)
 	if err != nil {
-		return nil, err
+		return f, err
 	}
-	for i := range projects {
-		projects[i].Lost = lost[projects[i].Project]
+	for i := range f.projects {
+		f.projects[i].Lost = lost[f.projects[i].Project]
 	}
-	return projects, nil
+	return f, nil
+}
+
+func collect[T any](ctx context.Context, pool *postgres.Pool, statement string) ([]T, error) {
+	rows, err := pool.Query(ctx, statement)
+	if err != nil {
+		return nil, fmt.Errorf("read state: %w", err)
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[T])
+	if err != nil {
+		return nil, fmt.Errorf("read state: %w", err)
+	}
+	return all, nil
 }
 
 // projectState is a row of project_state.sql, and what is lost.
