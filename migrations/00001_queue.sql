@@ -91,6 +91,8 @@ CREATE TABLE conversations (
     session_id       text,
     mode             text NOT NULL DEFAULT 'agent' CHECK (mode IN ('agent', 'human', 'suspended')),
     until            timestamptz,
+    -- The dead turn that suspended it (on_dead: suspend); null where a person did.
+    suspended_by     bigint,
     typing_at        timestamptz,
     -- The burst is due since then, whatever the window says, and why (flush, resume, count).
     due_now_at       timestamptz,

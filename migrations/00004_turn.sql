@@ -456,6 +456,15 @@ END
 $$;
 -- +goose StatementEnd
 
+-- What came of an unknown outcome was learnt without a person: done or not_done.
+-- +goose StatementBegin
+CREATE FUNCTION fila_reconciled(t turns, p_outcome text) RETURNS void
+LANGUAGE sql AS $$
+    INSERT INTO audit (project, phone, turn_id, action, actor, detail)
+    VALUES (t.project, t.phone, t.id, 'reconcile', 'fila', jsonb_build_object('outcome', p_outcome))
+$$;
+-- +goose StatementEnd
+
 -- Ends a turn that has been answered; a handoff takes effect with the end.
 -- +goose StatementBegin
 CREATE FUNCTION fila_finish(p_turn bigint) RETURNS void
@@ -517,6 +526,9 @@ BEGIN
     -- over, nothing goes out and no other turn of the conversation begins.
     IF p_instance IS NULL AND t.state = 'running' AND t.reply_until IS NULL AND t.lease_until > clock_timestamp() THEN
         calling := t.lease_until;
+    END IF;
+    IF t.state = 'unknown' THEN
+        PERFORM fila_reconciled(t, 'done');
     END IF;
     UPDATE turns SET
         reply = p_reply, handoff = p_handoff, replied_at = clock_timestamp(), stage = 'delivery', reason = NULL,
@@ -627,6 +639,9 @@ BEGIN
     IF t.attempt IS DISTINCT FROM p_attempt OR t.state NOT IN ('sending', 'unknown') THEN
         RETURN 'stale';
     END IF;
+    IF t.state = 'unknown' THEN
+        PERFORM fila_reconciled(t, 'done');
+    END IF;
     UPDATE deliveries SET state = 'sent', provider_id = nullif(p_provider_id, ''), sent_at = clock_timestamp()
     WHERE turn_id = p_turn AND part = p_part;
     IF NOT EXISTS (SELECT FROM deliveries d WHERE d.turn_id = p_turn AND d.part > 0 AND d.state <> 'sent') THEN
@@ -665,6 +680,9 @@ BEGIN
         -- Unless this very failure is written already, and only our answer was lost.
         RETURN CASE WHEN t.attempt = p_attempt AND t.state = 'dead' AND p_fate = 'dead' AND t.reason = p_error THEN 'dead' ELSE 'stale' END;
     END IF;
+    IF t.state = 'unknown' AND p_fate = 'retry' THEN
+        PERFORM fila_reconciled(t, 'not_done');
+    END IF;
     UPDATE turns SET
         state = CASE
             WHEN mode = 'human' AND p_fate = 'retry' THEN 'discarded'
@@ -700,7 +718,7 @@ BEGIN
     IF p.fallback_takeover AND mode = 'agent' THEN
         PERFORM fila_give_to_human(t.project, t.phone, NULL, 'fila', 'turn ' || t.id || ' is dead');
     ELSIF p.on_dead = 'suspend' AND mode = 'agent' THEN
-        UPDATE conversations SET mode = 'suspended', until = NULL, due_now_at = NULL, due_now_by = NULL
+        UPDATE conversations SET mode = 'suspended', until = NULL, suspended_by = t.id, due_now_at = NULL, due_now_by = NULL
         WHERE project = t.project AND phone = t.phone;
         INSERT INTO audit (project, phone, turn_id, action, actor, reason) VALUES (t.project, t.phone, t.id, 'suspend', 'fila', 'turn ' || t.id || ' is dead');
     END IF;
@@ -725,5 +743,5 @@ $$;
 -- +goose StatementEnd
 
 -- +goose Down
-DROP FUNCTION fila_fallback_sent, fila_bury, fila_fail, fila_sent, fila_send, fila_await_reply, fila_reply, fila_finish, fila_interrupt, fila_overtaken,
+DROP FUNCTION fila_fallback_sent, fila_bury, fila_fail, fila_sent, fila_send, fila_await_reply, fila_reply, fila_finish, fila_reconciled, fila_interrupt, fila_overtaken,
     fila_supersede, fila_hung_up, fila_hand_back, fila_renew, fila_claim, fila_drain, fila_burst, fila_due, fila_wake, fila_time;

@@ -99,7 +99,7 @@ BEGIN
     INTO ends
     FROM conversations c
     WHERE c.project = p_project AND c.phone = p_phone;
-    UPDATE conversations SET mode = 'human', until = ends WHERE project = p_project AND phone = p_phone;
+    UPDATE conversations SET mode = 'human', until = ends, suspended_by = NULL WHERE project = p_project AND phone = p_phone;
     IF p.takeover_messages = 'ignore' THEN
         PERFORM fila_ignore_waiting(p_project, p_phone, 'human');
     END IF;
@@ -194,7 +194,8 @@ BEGIN
     PERFORM fila_require('reason', p_reason);
     c := fila_lock(p_project, p_phone);
     PERFORM fila_silence(p_project, c.phone);
-    UPDATE conversations SET mode = 'suspended', until = NULL, due_now_at = NULL, due_now_by = NULL WHERE project = p_project AND phone = c.phone;
+    UPDATE conversations SET mode = 'suspended', until = NULL, suspended_by = NULL, due_now_at = NULL, due_now_by = NULL
+    WHERE project = p_project AND phone = c.phone;
     INSERT INTO audit (project, phone, action, actor, reason) VALUES (p_project, c.phone, 'suspend', p_by, p_reason);
     RETURN 'suspended';
 END
@@ -216,7 +217,7 @@ BEGIN
     IF c.mode <> 'suspended' THEN
         PERFORM fila_refuse('FI409', 'the conversation is not suspended');
     END IF;
-    UPDATE conversations SET mode = 'agent', until = NULL WHERE project = p_project AND phone = c.phone;
+    UPDATE conversations SET mode = 'agent', until = NULL, suspended_by = NULL WHERE project = p_project AND phone = c.phone;
     IF p_waiting = 'discard' THEN
         settled := fila_ignore_waiting(p_project, c.phone, 'discarded');
         -- A call that runs is fenced off, and keeps its lease until it has hung up (see fila_discard).

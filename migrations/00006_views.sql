@@ -8,7 +8,11 @@ SELECT r.project, r.id, r.message_id, r.phone, r.received_at
 FROM receipts r
 WHERE r.status = 'queued'
     AND NOT EXISTS (SELECT FROM fila_mensagens q WHERE q.projeto = r.project AND q.telefone = r.phone AND q.id = r.id)
-    AND NOT EXISTS (SELECT FROM turns t WHERE t.project = r.project AND t.phone = r.phone AND r.id = ANY (t.message_ids));
+    -- What was superseded is in a later turn, or waits for it.
+    AND NOT EXISTS (
+        SELECT FROM turns t
+        WHERE t.project = r.project AND t.phone = r.phone AND r.id = ANY (t.message_ids) AND t.state <> 'superseded'
+    );
 
 -- One row a project: what a shift hands over to the next.
 CREATE VIEW fila_overview AS
@@ -21,6 +25,7 @@ SELECT
     coalesce(t.retrying, 0) AS retrying,
     coalesce(t.unknown, 0) AS unknown,
     coalesce(c.suspended, 0) AS suspended,
+    coalesce(c.suspended_by_dead, 0) AS suspended_by_dead,
     coalesce(c.human, 0) AS human,
     (SELECT count(*) FROM turns d WHERE d.project = p.name AND d.dead) AS dead,
     lateness.p99_seconds AS lateness_p99_seconds
@@ -41,6 +46,7 @@ LEFT JOIN LATERAL (
 LEFT JOIN LATERAL (
     SELECT
         count(*) FILTER (WHERE h.mode = 'suspended') AS suspended,
+        count(*) FILTER (WHERE h.mode = 'suspended' AND h.suspended_by IS NOT NULL) AS suspended_by_dead,
         count(*) FILTER (WHERE fila_mode(h.mode, h.until) = 'human') AS human
     FROM conversations h
     WHERE h.project = p.name AND h.mode <> 'agent'
@@ -154,7 +160,7 @@ BEGIN
     END IF;
     explanation := CASE fila_mode(c.mode, c.until)
         WHEN 'human' THEN 'mode human until ' || fila_time(c.until) || ': a person has the conversation; release it to give it back'
-        WHEN 'suspended' THEN 'mode suspended: messages wait until somebody resumes it'
+        WHEN 'suspended' THEN 'mode suspended' || coalesce(', since turn ' || c.suspended_by || ' died', '') || ': messages wait until somebody resumes it'
         ELSE 'mode agent: the agent answers'
     END;
     RETURN NEXT;

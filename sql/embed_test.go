@@ -7,7 +7,6 @@ import (
 	"go/token"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -164,33 +163,4 @@ func TestNamedWithoutFile(t *testing.T) {
 		}
 	}()
 	statement.Named("no_such_statement")
-}
-
-// TestOpsRun runs the files for operators as they would, on a database that has a project.
-func TestOpsRun(t *testing.T) {
-	t.Parallel()
-	files, err := filepath.Glob("ops/*.sql")
-	if err != nil || len(files) == 0 {
-		t.Skipf("no files for operators (%v)", err)
-	}
-	psql, err := exec.LookPath("psql")
-	if err != nil {
-		t.Skip("no psql on this machine")
-	}
-	url := pgtest.New(t)
-	conn, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(context.Background())
-	const open = `SELECT fila_open_project('clinic', 'BR', 10, 50, 100, ' ', 'queue', 3, 'advance', true, 3600, 'ignore', '', false)`
-	if _, err := conn.Exec(t.Context(), open); err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range files {
-		said, err := exec.CommandContext(t.Context(), psql, "--no-psqlrc", "--set=ON_ERROR_STOP=1", "--file="+file, url).CombinedOutput()
-		if err != nil {
-			t.Errorf("%s: %v\n%s", file, err, said)
-		}
-	}
 }

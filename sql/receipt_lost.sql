@@ -1,4 +1,4 @@
--- Which receipts behind $1, at most $3 of them, and which of those in $2, have been in no turn: whether they are lost,
+-- Which receipts behind $1, at most $3 of them, and which of those in $2, have ended in no turn: whether they are lost,
 -- and whether they are old enough to be passed. A receipt of the last minute is not: a lower number than its own may
 -- still be on its way to its commit. The last row tells how far the look may count as done, and whether more follow.
 WITH looked AS MATERIALIZED (
@@ -21,13 +21,17 @@ WITH looked AS MATERIALIZED (
 SELECT
     l.id,
     l.project,
-    NOT EXISTS (SELECT FROM fila_mensagens q WHERE q.projeto = l.project AND q.telefone = l.phone AND q.id = l.id) AS lost,
+    NOT EXISTS (SELECT FROM fila_mensagens q WHERE q.projeto = l.project AND q.telefone = l.phone AND q.id = l.id)
+        AND NOT EXISTS (SELECT FROM turns t WHERE t.project = l.project AND t.phone = l.phone AND t.open AND l.id = ANY (t.message_ids)) AS lost,
     l.id <= p.id OR NOT l.new AS settled,
     false AS full
 FROM looked l
 CROSS JOIN passed p
 WHERE l.status = 'queued'
-    AND NOT EXISTS (SELECT FROM turns t WHERE t.project = l.project AND t.phone = l.phone AND l.id = ANY (t.message_ids))
+    AND NOT EXISTS (
+        SELECT FROM turns t
+        WHERE t.project = l.project AND t.phone = l.phone AND NOT t.open AND l.id = ANY (t.message_ids) AND t.state <> 'superseded'
+    )
 UNION ALL
 SELECT p.id, NULL, false, false, (SELECT count(*) FROM looked l WHERE l.new) = $3
 FROM passed p;

@@ -25,10 +25,10 @@ func (c *cli) status(ctx context.Context, pool *postgres.Pool) error {
 	}
 	return c.print(map[string]any{"projects": projects}, func(w io.Writer) {
 		t := newTable(c.palette(), left("PROJECT"), right("WAITING"), right("OLDEST"), right("ACTIVE"), right("RETRYING"), right("UNKNOWN"),
-			right("HUMAN"), right("SUSPENDED"), right("DEAD"), right("LATE P99"))
+			right("HUMAN"), right("SUSPENDED"), right("BY DEAD"), right("DEAD"), right("LATE P99"))
 		for _, p := range projects {
 			t.row(p.Project, fmt.Sprint(p.Waiting), seconds(p.OldestWaitSeconds), fmt.Sprint(p.ActiveTurns), fmt.Sprint(p.Retrying),
-				t.alarm(yellow, fmt.Sprint(p.Unknown)), fmt.Sprint(p.Human), fmt.Sprint(p.Suspended), t.alarm(red, fmt.Sprint(p.Dead)),
+				t.alarm(yellow, fmt.Sprint(p.Unknown)), fmt.Sprint(p.Human), fmt.Sprint(p.Suspended), t.alarm(red, fmt.Sprint(p.SuspendedByDead)), t.alarm(red, fmt.Sprint(p.Dead)),
 				milliseconds(p.LatenessP99Seconds))
 		}
 		t.write(w, "No project was ever served from this database.")

@@ -14,7 +14,7 @@ func TestStatus(t *testing.T) {
 	o.push("clinic", phone, "alô")
 	r := o.run("status").expect(t, 0, "clinic", "other")
 	rows := strings.Split(strings.TrimSpace(r.out), "\n")
-	if len(rows) != 3 || len(strings.Fields(rows[1])) != 10 {
+	if len(rows) != 3 || len(strings.Fields(rows[1])) != 11 {
 		t.Errorf("got %q", rows)
 	}
 	var document struct{ Projects []ledger.Overview }

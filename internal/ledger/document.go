@@ -107,8 +107,10 @@ type Overview struct {
 	Unknown     int64 `json:"unknown"`
 	// Suspended and Human count conversations.
 	Suspended int64 `json:"suspended"`
-	Human     int64 `json:"human"`
-	Dead      int64 `json:"dead"`
+	// SuspendedByDead are those of Suspended that a dead turn suspended (on_dead: suspend).
+	SuspendedByDead int64 `json:"suspended_by_dead"`
+	Human           int64 `json:"human"`
+	Dead            int64 `json:"dead"`
 	// LatenessP99Seconds is from due to drained, over the last thousand turns.
 	LatenessP99Seconds *float64 `json:"lateness_p99_seconds"`
 }

@@ -22,7 +22,7 @@ const (
 
 var lostStatement = statement.Named("receipt_lost")
 
-// lost counts what fila_lost shows without reading every receipt every time. A message that has been in a turn once, or was
+// lost counts what fila_lost shows without reading every receipt every time. A message whose turn has ended, or that was
 // ignored, is never lost any more. So receipts are looked at once, in the order of their numbers, and of those that are passed
 // only the ones that still wait, or are lost, are looked at again. The first look, of a process that has just started, begins
 // at 0.

@@ -171,6 +171,48 @@ func TestWhatTheDatabaseKnows(t *testing.T) {
 	}
 }
 
+func TestWhatIsSuspendedByWhom(t *testing.T) {
+	t.Parallel()
+	c := setup(t)
+	c.exec(`UPDATE projects SET on_dead = 'suspend' WHERE name = 'clinic'`)
+	c.waits("oi")
+	c.exec(`SELECT fila_fail(turn_id, 1, 'agent', NULL, 'dead', 'answered 400', true, 0) FROM fila_drain('clinic', ARRAY[$1], 'here', 30)`, phone)
+	c.exec(`SELECT fila_suspend('clinic', $1, 'ana', 'asked for it')`, phone+"1")
+	by := func(dead, person float64) {
+		t.Helper()
+		c.shows(c.scrape(), map[string]float64{
+			`fila_suspended_conversations{cause="dead",project="clinic"}`: dead, `fila_suspended_conversations{cause="person",project="clinic"}`: person,
+		})
+	}
+	by(1, 1)
+	c.exec(`SELECT fila_resume('clinic', $1, 'answer', 'ana')`, phone)
+	by(0, 1)
+	c.exec(`SELECT fila_suspend('clinic', $1, 'ana', 'asked for it')`, phone)
+	by(0, 2)
+}
+
+func TestTheOldestRowOfEachClass(t *testing.T) {
+	t.Parallel()
+	c := setup(t)
+	c.shows(c.scrape(), map[string]float64{
+		`fila_oldest_row_seconds{class="receipts"}`: 0, `fila_oldest_row_seconds{class="turns"}`: 0, `fila_oldest_row_seconds{class="dead"}`: 0,
+	})
+	for _, state := range []string{"dead", "done"} {
+		c.waits("oi " + state)
+		c.turn(state)
+	}
+	c.exec(`UPDATE turns SET drained_at = drained_at - interval '1 day', first_at = first_at - interval '2 days'`)
+	series := c.scrape()
+	for class, days := range map[string]float64{"turns": 1, "dead": 2} {
+		if got := series[`fila_oldest_row_seconds{class="`+class+`"}`]; got < days*86400 || got > (days+1)*86400 {
+			t.Errorf("%s: %v seconds, want a little over %v days", class, got, days)
+		}
+	}
+	if series[`fila_oldest_row_seconds{class="receipts"}`] < 60 {
+		t.Error("the receipts of minutes ago are not shown")
+	}
+}
+
 func TestLostMessagesAreFoundOnceAndForAll(t *testing.T) {
 	t.Parallel()
 	c := setup(t)

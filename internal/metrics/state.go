@@ -26,6 +26,7 @@ var (
 	oldestWaiting   = prometheus.NewDesc("fila_oldest_waiting_seconds", "Age of the oldest message that waits, 0 if none does.", []string{"project"}, nil)
 	activeTurns     = prometheus.NewDesc("fila_active_turns", "Turns that are not at their end.", []string{"project", "state"}, nil)
 	deadTurns       = prometheus.NewDesc("fila_dead_turns", "Dead letters that nobody has settled.", []string{"project"}, nil)
+	suspended       = prometheus.NewDesc("fila_suspended_conversations", "Suspended conversations by what suspended them: a person, or a turn that died.", []string{"project", "cause"}, nil)
 	oldestRow       = prometheus.NewDesc("fila_oldest_row_seconds", "Age of the oldest row that its retention will delete: ended turns by their start, dead ones by their first message.", []string{"class"}, nil)
 	lostMessages    = prometheus.NewDesc("fila_lost_messages", "Accepted messages that are in no fate; always 0.", []string{"project"}, nil)
 )
@@ -46,7 +47,7 @@ func newState(pool *postgres.Pool) *state {
 
 // Describe implements prometheus.Collector.
 func (s *state) Describe(descriptions chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{waitingMessages, oldestWaiting, activeTurns, deadTurns, oldestRow, lostMessages} {
+	for _, d := range []*prometheus.Desc{waitingMessages, oldestWaiting, activeTurns, deadTurns, suspended, oldestRow, lostMessages} {
 		descriptions <- d
 	}
 	s.errors.Describe(descriptions)
@@ -121,6 +122,7 @@ type projectState struct {
 	Oldest                                       float64
 	Running, Retrying, Replied, Sending, Unknown int64
 	Dead                                         int64
+	SuspendedByPerson, SuspendedByDead           int64
 	Lost                                         int `db:"-"`
 }
 
@@ -136,5 +138,7 @@ func (p projectState) collect(metrics chan<- prometheus.Metric) {
 	gauge(activeTurns, float64(p.Sending), "sending")
 	gauge(activeTurns, float64(p.Unknown), "unknown")
 	gauge(deadTurns, float64(p.Dead))
+	gauge(suspended, float64(p.SuspendedByPerson), "person")
+	gauge(suspended, float64(p.SuspendedByDead), "dead")
 	gauge(lostMessages, float64(p.Lost))
 }
