@@ -13,7 +13,9 @@ SELECT
     round(extract(epoch FROM t.finished_at - t.first_at), 3) AS whole_seconds,
     jsonb_array_length(t.errors) AS troubles
 FROM (
-    SELECT l.* FROM turns l
+    SELECT
+        l.id, l.project, l.phone, l.state, l.attempt, l.fired_by, l.first_at, l.due_at, l.drained_at, l.replied_at, l.finished_at, l.errors
+    FROM turns l
     WHERE :'project' = '' OR l.project = :'project'
     ORDER BY l.id DESC
     LIMIT 10000

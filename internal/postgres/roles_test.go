@@ -1,0 +1,43 @@
+package postgres_test
+
+import (
+	"context"
+	"net/url"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"fila/internal/pgtest"
+	"fila/internal/postgres"
+)
+
+// TestMigrateWithoutTheRightToMakeRoles leaves the roles to a DBA.
+func TestMigrateWithoutTheRightToMakeRoles(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Server(t, nil)
+	as := func(address string, statements ...string) {
+		t.Helper()
+		conn, err := pgx.Connect(t.Context(), address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close(context.Background())
+		for _, statement := range statements {
+			if _, err := conn.Exec(t.Context(), statement); err != nil {
+				t.Fatalf("%s: %v", statement, err)
+			}
+		}
+	}
+	as(server.URL("postgres"), `CREATE ROLE deployer LOGIN`, `CREATE DATABASE clinics OWNER deployer`)
+	dba := server.URL("clinics")
+	as(dba, `ALTER SCHEMA public OWNER TO deployer`)
+	u, err := url.Parse(dba)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.User = url.User("deployer")
+	if _, err := postgres.Migrate(t.Context(), u.String()); err != nil {
+		t.Fatal(err)
+	}
+	as(dba, `SELECT fila_grant_roles()`, `SET ROLE fila_support`, `SELECT * FROM fila_overview`)
+}
