@@ -46,7 +46,10 @@ CREATE TABLE turns (
     replied_at        timestamptz,
     finished_at       timestamptz,
     reason            text,
-    errors            jsonb NOT NULL DEFAULT '[]'
+    errors            jsonb NOT NULL DEFAULT '[]',
+    CONSTRAINT turns_ended CHECK (open = (finished_at IS NULL)),
+    -- Whoever is not answered, or not yet, can be told why.
+    CONSTRAINT turns_reason CHECK (reason IS NOT NULL OR state NOT IN ('unknown', 'superseded', 'discarded', 'dead'))
 ) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 
 -- At most one turn of a conversation is open. Nothing above this index can break that.

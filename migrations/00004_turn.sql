@@ -531,7 +531,7 @@ BEGIN
         PERFORM fila_reconciled(t, 'done');
     END IF;
     UPDATE turns SET
-        reply = p_reply, handoff = p_handoff, replied_at = clock_timestamp(), stage = 'delivery', reason = NULL,
+        state = 'replied', reply = p_reply, handoff = p_handoff, replied_at = clock_timestamp(), stage = 'delivery', reason = NULL,
         reply_until = NULL, next_attempt_at = NULL, reconcile_since = NULL,
         instance = coalesce(p_instance, t.instance), lease_until = clock_timestamp() + make_interval(secs => p_lease)
     WHERE id = p_turn

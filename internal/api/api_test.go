@@ -149,7 +149,7 @@ func (c *clinic) turn(project, state string) (id int64) {
 	if err := c.pool.QueryRow(c.Context(), `SELECT turn_id FROM fila_drain($1, ARRAY[$2], 'here', 30)`, project, phone).Scan(&id); err != nil {
 		c.Fatal(err)
 	}
-	c.exec(`UPDATE turns SET state = $2, lease_until = NULL WHERE id = $1`, id, state)
+	c.exec(`UPDATE turns SET state = $2, reason = 'the test', finished_at = CASE WHEN $2 IN ('done', 'superseded', 'discarded', 'dead') THEN now() END, lease_until = NULL WHERE id = $1`, id, state)
 	return id
 }
 

@@ -124,7 +124,7 @@ func TestTurnActions(t *testing.T) {
 	c.wakes()
 	c.want(c.post(path+"redrive", `{"by":"ana","reason":"r"}`), 200, `{"status":"retrying"}`)
 	c.want(c.post(path+"redrive", `{"by":"ana","reason":"r"}`), 409, "only a dead turn can be redriven")
-	c.exec(`UPDATE turns SET state = 'unknown' WHERE id = $1`, id)
+	c.exec(`UPDATE turns SET state = 'unknown', reason = 'the test', finished_at = NULL WHERE id = $1`, id)
 	c.want(c.post(path+"resolve", `{"by":"ana","reason":"r","outcome":"perhaps"}`), 422, "outcome must be done or not_done")
 	c.want(c.post(path+"resolve", `{"by":"ana","reason":"r","outcome":"not_done"}`), 200, `{"status":"retrying"}`)
 	c.want(c.post(path+"discard", `{"by":"ana"}`), 422, "reason is required")

@@ -67,7 +67,7 @@ func (c clinic) turn(state string) {
 	if err := c.pool.QueryRow(c.Context(), `SELECT turn_id FROM fila_drain('clinic', ARRAY[$1], 'here', 30)`, phone).Scan(&id); err != nil {
 		c.Fatal(err)
 	}
-	c.exec(`UPDATE turns SET state = $2, lease_until = NULL WHERE id = $1`, id, state)
+	c.exec(`UPDATE turns SET state = $2, reason = 'the test', finished_at = CASE WHEN $2 IN ('done', 'superseded', 'discarded', 'dead') THEN now() END, lease_until = NULL WHERE id = $1`, id, state)
 }
 
 // scrape reads the metrics as Prometheus does: every series with its value.
