@@ -118,7 +118,9 @@ func (m *Metrics) DeliveryCalled(project, outcome string, took time.Duration) {
 }
 
 // Forgot counts rows that were deleted for their age, by class: turns, dead, receipts, erased or conversations.
-func (m *Metrics) Forgot(class string, rows int64) { m.forgot.WithLabelValues(class).Add(float64(rows)) }
+func (m *Metrics) Forgot(class string, rows int64) {
+	m.forgot.WithLabelValues(class).Add(float64(rows))
+}
 
 // Handler shows the metrics. A database that is away costs only what it alone knows.
 func (m *Metrics) Handler() http.Handler {
