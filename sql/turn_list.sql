@@ -18,6 +18,7 @@ SELECT jsonb_build_object(
     'drained_at', fila_time(t.drained_at),
     'replied_at', fila_time(t.replied_at),
     'finished_at', fila_time(t.finished_at),
+    'kept_until', CASE WHEN t.dead THEN fila_time(t.first_at + p.keep_dead) END,
     'next_attempt_at', fila_time(t.next_attempt_at),
     'superseded_by', t.superseded_by::text,
     'reason', t.reason,

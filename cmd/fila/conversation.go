@@ -30,7 +30,7 @@ type action func(ctx context.Context, store *conversation.Store, project, phone 
 
 func newConversation(c *cli) *cobra.Command {
 	return group("conversation", "See and steer one conversation",
-		newConversationShow(c), newTakeover(c), newRelease(c), newSuspend(c), newResume(c), newFlush(c), newExport(c), newErase(c))
+		newConversationShow(c), newTakeover(c), newRelease(c), newSuspend(c), newResume(c), newFlush(c), newTyping(c), newExport(c), newErase(c))
 }
 
 // steer is a command that does one thing to a conversation.
@@ -121,6 +121,14 @@ func newFlush(c *cli) *cobra.Command {
 		})
 	f.byFlag(cmd, "default the user of this session")
 	return cmd
+}
+
+func newTyping(c *cli) *cobra.Command {
+	return c.steer("typing", "The patient is typing: the window starts again, if anything waits in it", nil,
+		func(ctx context.Context, store *conversation.Store, project, phone string) (string, error) {
+			done, err := store.Typing(ctx, project, phone)
+			return done.Status, err
+		})
 }
 
 func newErase(c *cli) *cobra.Command {

@@ -43,6 +43,17 @@ func TestFlush(t *testing.T) {
 	}
 }
 
+func TestTyping(t *testing.T) {
+	t.Parallel()
+	o := newOperator(t)
+	o.run("conversation", "typing", "clinic", phone).expect(t, 0, "nothing waits")
+	o.push("clinic", phone, "oi")
+	o.run("conversation", "typing", "clinic", phone).expect(t, 0, "window restarted")
+	if !lookUp[bool](o, `SELECT typing_at IS NOT NULL FROM conversations WHERE phone = $1`, phone) {
+		t.Error("the conversation does not know")
+	}
+}
+
 func TestConversationShow(t *testing.T) {
 	t.Parallel()
 	o := newOperator(t)

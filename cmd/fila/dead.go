@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -20,10 +21,23 @@ func newDeadList(c *cli) *cobra.Command {
 	f := ledger.Filter{State: "dead"}
 	cmd := c.withJSON(&cobra.Command{
 		Use: "list", Short: "List dead turns, newest first", Args: exactly(),
-		RunE: func(cmd *cobra.Command, _ []string) error { return c.listTurns(cmd, f, "No dead turns.") },
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.listTurns(cmd, f, deadTable, "No dead turns.") },
 	})
 	filterFlags(cmd, &f)
 	return cmd
+}
+
+// deadTable shows what a person needs in order to decide, and how long there is to do so.
+func deadTable(p palette, turns []ledger.Turn, now time.Time) *table {
+	t := newTable(p, right("ID"), left("PROJECT"), left("PHONE"), right("MESSAGES"), right("ATTEMPT"), right("AGE"), right("LEFT"), left("REASON"))
+	for _, turn := range turns {
+		left := "-"
+		if turn.KeptUntil != nil {
+			left = age(max(0, turn.KeptUntil.Sub(now)))
+		}
+		t.row(turn.ID, turn.Project, turn.Phone, fmt.Sprint(len(turn.Messages)), fmt.Sprint(turn.Attempt), age(now.Sub(turn.FirstAt)), left, shortened(orDash(turn.Reason)))
+	}
+	return t
 }
 
 func newDeadShow(c *cli) *cobra.Command {

@@ -41,6 +41,7 @@ func writeMoments(w io.Writer, t ledger.Turn) {
 		{"replied", t.RepliedAt},
 		{"next attempt", t.NextAttemptAt},
 		{"finished", t.FinishedAt},
+		{"kept until", t.KeptUntil},
 	} {
 		if m.at != nil {
 			field(w, m.name, clockTime(*m.at))

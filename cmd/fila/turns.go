@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"fila/internal/conversation"
 	"fila/internal/ledger"
 	"fila/internal/postgres"
 )
@@ -23,11 +24,11 @@ func newTurns(c *cli) *cobra.Command {
 	var f ledger.Filter
 	cmd := c.withJSON(&cobra.Command{
 		Use: "turns", Short: "List turns, newest first", Args: noSubcommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return c.listTurns(cmd, f, "No such turns.") },
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.listTurns(cmd, f, turnTable, "No such turns.") },
 	})
 	filterFlags(cmd, &f)
 	cmd.Flags().StringVar(&f.State, "state", "", "only those in this `state`: "+strings.Join(ledger.States, ", "))
-	cmd.AddCommand(newTurnsShow(c))
+	cmd.AddCommand(newTurnsShow(c), newTurnsResolve(c))
 	return cmd
 }
 
@@ -42,6 +43,29 @@ func newTurnsShow(c *cli) *cobra.Command {
 			return c.connected(cmd, func(ctx context.Context, pool *postgres.Pool) error { return c.showTurn(ctx, pool, id) })
 		},
 	})
+}
+
+func newTurnsResolve(c *cli) *cobra.Command {
+	var v verdict
+	var outcome string
+	cmd := c.withJSON(&cobra.Command{
+		Use: "resolve ID...", Short: "Say what became of turns whose outcome is unknown", Args: v.turns,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := required(cmd, "outcome", "by", "reason"); err != nil {
+				return err
+			}
+			if outcome != "done" && outcome != "not_done" {
+				return usagef(cmd, "--outcome %q is neither done nor not_done", outcome)
+			}
+			return c.settle(cmd, v, "resolved", func(ctx context.Context, store *conversation.Store, id int64) error {
+				_, err := store.Resolve(ctx, "", id, outcome, v.by, v.reason)
+				return err
+			})
+		},
+	})
+	v.flags(cmd)
+	cmd.Flags().StringVar(&outcome, "outcome", "", "done: it happened, what follows goes on; not_done: the same call again (required)")
+	return cmd
 }
 
 func filterFlags(cmd *cobra.Command, f *ledger.Filter) {
@@ -63,7 +87,10 @@ func checkFilter(cmd *cobra.Command, f ledger.Filter) error {
 	return nil
 }
 
-func (c *cli) listTurns(cmd *cobra.Command, f ledger.Filter, empty string) error {
+// tabulate shows turns as of a moment.
+type tabulate func(p palette, turns []ledger.Turn, now time.Time) *table
+
+func (c *cli) listTurns(cmd *cobra.Command, f ledger.Filter, table tabulate, empty string) error {
 	if err := checkFilter(cmd, f); err != nil {
 		return err
 	}
@@ -77,7 +104,7 @@ func (c *cli) listTurns(cmd *cobra.Command, f ledger.Filter, empty string) error
 			return fmt.Errorf("read the database's clock: %w", err)
 		}
 		return c.print(page, func(w io.Writer) {
-			turnTable(c.palette(), page.Turns, now).write(w, empty)
+			table(c.palette(), page.Turns, now).write(w, empty)
 			if page.Before != nil {
 				fmt.Fprintf(w, "There are older ones: --before %s\n", *page.Before)
 			}

@@ -7,6 +7,20 @@ import (
 	"fila/internal/ledger"
 )
 
+func TestResolve(t *testing.T) {
+	t.Parallel()
+	o := newOperator(t)
+	id := o.turn("clinic", phone, "oi")
+	o.run("turns", "resolve", id, "--outcome", "done", "--by", "ana", "--reason", "looked").expect(t, 1, "running")
+	o.exec(`SELECT fila_fail($1::text::bigint, 1, 'agent', NULL, 'unknown', 'no answer', true, 0)`, id)
+	o.run("turns", "resolve", id, "--outcome", "perhaps", "--by", "ana", "--reason", "looked").expect(t, 2, "perhaps")
+	o.run("turns", "resolve", id, "--outcome", "done", "--reason", "looked").expect(t, 2, "--by is missing")
+	o.run("turns", "resolve", id, "--outcome", "not_done", "--by", "ana", "--reason", "looked").expect(t, 0, "turn "+id+" resolved")
+	if o.state(id) != "retrying" {
+		t.Errorf("the turn is %s", o.state(id))
+	}
+}
+
 func TestStatus(t *testing.T) {
 	t.Parallel()
 	o := newOperator(t)

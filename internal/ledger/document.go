@@ -26,6 +26,8 @@ type Turn struct {
 	DrainedAt     time.Time  `json:"drained_at"`
 	RepliedAt     *time.Time `json:"replied_at"`
 	FinishedAt    *time.Time `json:"finished_at"`
+	// KeptUntil is when a dead turn is deleted for its age; nil for all others.
+	KeptUntil     *time.Time `json:"kept_until,omitempty"`
 	NextAttemptAt *time.Time `json:"next_attempt_at"`
 	SupersededBy  *string    `json:"superseded_by"`
 	// Reason says why it stands where it stands, where that is not the usual course.
