@@ -636,7 +636,7 @@ BEGIN
     SELECT * INTO t FROM turns WHERE id = p_turn;
     PERFORM FROM conversations c WHERE c.project = t.project AND c.phone = t.phone FOR NO KEY UPDATE;
     SELECT * INTO t FROM turns WHERE id = p_turn FOR NO KEY UPDATE;
-    IF t.attempt IS DISTINCT FROM p_attempt OR t.state NOT IN ('sending', 'unknown') THEN
+    IF t.attempt IS DISTINCT FROM p_attempt OR t.state NOT IN ('sending', 'unknown') OR t.stage <> 'delivery' THEN
         RETURN 'stale';
     END IF;
     IF t.state = 'unknown' THEN

@@ -222,9 +222,9 @@ BEGIN
         settled := fila_ignore_waiting(p_project, c.phone, 'discarded');
         -- A call that runs is fenced off, and keeps its lease until it has hung up (see fila_discard).
         UPDATE turns SET
-            state = 'discarded', reason = 'discarded at resume', attempt = attempt + (state = 'running')::integer,
+            state = 'discarded', reason = 'discarded at resume', attempt = attempt + (state IN ('running', 'sending'))::integer,
             finished_at = clock_timestamp(), next_attempt_at = NULL, reply_until = NULL
-        WHERE project = p_project AND phone = c.phone AND open AND state IN ('running', 'retrying', 'replied');
+        WHERE project = p_project AND phone = c.phone AND open AND state IN ('running', 'retrying', 'replied', 'sending');
     ELSIF EXISTS (SELECT FROM fila_mensagens q WHERE q.projeto = p_project AND q.telefone = c.phone) THEN
         UPDATE conversations SET due_now_at = clock_timestamp(), due_now_by = 'resume' WHERE project = p_project AND phone = c.phone;
     END IF;
