@@ -61,7 +61,9 @@ func newDoctor(c *cli) *cobra.Command {
 // doctor prints every finding, and fails when one is an error.
 func (c *cli) doctor(ctx context.Context) error {
 	var found checkup
-	c.examineConfig(&found)
+	if settings := c.examineConfig(&found); settings != nil {
+		examineAddresses(ctx, settings, &found)
+	}
 	url, err := c.databaseURL(ctx)
 	if err != nil {
 		found.add(failing, "database", "%s", joined(err))

@@ -2,6 +2,8 @@ package main
 
 import (
 	"maps"
+	"net"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -11,14 +13,14 @@ import (
 // shortSecret is the length, in characters, below which a secret can be guessed.
 const shortSecret = 16
 
-// examineConfig looks at the file that serve would read.
-func (c *cli) examineConfig(found *checkup) {
+// examineConfig looks at the file that serve would read, and returns it if it is valid.
+func (c *cli) examineConfig(found *checkup) *config.Config {
 	settings, err := c.usable()
 	if err != nil {
 		for _, line := range lines(err) {
 			found.add(failing, "configuration", "%s", line)
 		}
-		return
+		return nil
 	}
 	found.add(fine, "configuration", "%s is valid, with %s", c.configPath(), counted(len(settings.Projects), "project", "projects"))
 	for _, w := range settings.Warnings {
@@ -27,6 +29,39 @@ func (c *cli) examineConfig(found *checkup) {
 	for _, s := range shortSecrets(settings) {
 		found.add(warning, "configuration", "%s is shorter than %d characters and can be guessed: take a longer one, such as openssl rand -hex 24 prints", s, shortSecret)
 	}
+	for _, key := range missingSecrets(settings) {
+		found.add(warning, "configuration", "%s is missing: who is called there cannot tell our calls from others'; set it on both sides", key)
+	}
+	return settings
+}
+
+// missingSecrets names the keys without which somebody outside this machine would have to trust every caller.
+func missingSecrets(settings *config.Config) []string {
+	var missing []string
+	for _, name := range sortedProjects(settings) {
+		p := settings.Projects[name]
+		if p.Agent.SigningSecret == "" && outside(p.Agent.URL) {
+			missing = append(missing, "projects."+name+".agent.signing_secret")
+		}
+		if p.Delivery.Type == "http" && p.Delivery.SigningSecret == "" && outside(p.Delivery.URL) {
+			missing = append(missing, "projects."+name+".delivery.signing_secret")
+		}
+	}
+	return missing
+}
+
+// outside tells whether a URL leads to another machine.
+func outside(address string) bool {
+	u, err := url.Parse(address)
+	if err != nil || u.Hostname() == "" {
+		return false
+	}
+	ip := net.ParseIP(u.Hostname())
+	return u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback())
+}
+
+func sortedProjects(settings *config.Config) []string {
+	return slices.Sorted(maps.Keys(settings.Projects))
 }
 
 // shortSecrets names the keys whose secret is there and short, sorted.

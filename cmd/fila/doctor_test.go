@@ -2,19 +2,26 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"fila/config"
 	"fila/internal/pgtest"
 	"fila/internal/postgres"
 )
 
-// installation is a durable server with a schema, and a configuration for it.
-func installation(t *testing.T) (env map[string]string, exec func(string)) {
+// installation is a durable server with a schema and these settings, an agent that answers, and a configuration for both. Nothing
+// but HEAD and OPTIONS may reach the agent.
+func installation(t *testing.T, settings map[string]string) (env map[string]string, exec func(string)) {
 	t.Helper()
-	url := pgtest.Server(t, nil).URL("postgres")
+	url := pgtest.Server(t, settings).URL("postgres")
 	if _, err := postgres.Migrate(t.Context(), url); err != nil {
 		t.Fatal(err)
 	}
@@ -30,24 +37,46 @@ func installation(t *testing.T) (env map[string]string, exec func(string)) {
 		}
 	}
 	exec(`SELECT fila_open_project('clinic', 'BR', 0, 0, 100, ' ', 'queue', 3, 'advance', true, 3600, 'ignore', '', false)`)
-	return map[string]string{"FILA_DATABASE_URL": url, "FILA_CONFIG": file(t, goodFile)}, exec
+	return map[string]string{"FILA_DATABASE_URL": url, "FILA_CONFIG": file(t, withAgent(answering(t)))}, exec
+}
+
+// answering is the address of somebody who refuses HEAD by hanging up, as some servers do.
+func answering(t *testing.T) string {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.Method {
+		case http.MethodHead:
+			panic(http.ErrAbortHandler)
+		case http.MethodOptions:
+			w.WriteHeader(http.StatusMethodNotAllowed)
+		default:
+			t.Errorf("the doctor called with %s", r.Method)
+		}
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+func withAgent(address string) string {
+	return strings.Replace(goodFile, "http://127.0.0.1:9", address, 1)
 }
 
 func TestDoctor(t *testing.T) {
 	t.Parallel()
-	env, exec := installation(t)
-	command(t, env, "doctor").expect(t, 0, "Postgres", "can be written to", "up to date", "fila.yaml is valid")
+	env, exec := installation(t, nil)
+	command(t, env, "doctor").expect(t, 0, "Postgres", "can be written to", "up to date", "fila.yaml is valid", "agent.url answers", "none between us", "97", "nobody holds an old snapshot", "the newest 0 were looked at")
 	command(t, env, "doctor", "--json").expect(t, 0, `"severity": "ok"`)
 
 	exec(`INSERT INTO receipts (id, project, message_id, phone, status) VALUES (1, 'clinic', 'lost', '56', 'queued')`)
 	exec(`INSERT INTO fila_mensagens_clinic (telefone, mensagem, timestamp) VALUES ('55', 'x', now() - interval '1 hour')`)
 	exec(`ALTER ROLE postgres SET synchronous_commit = off`)
-	command(t, env, "doctor").expect(t, 1, "messages: 1 accepted and in no fate", "queue: 1 inserted by other programs", "synchronous_commit is off", "3 errors found")
+	exec(`ALTER TABLE turns SET (autovacuum_enabled = false)`)
+	command(t, env, "doctor").expect(t, 1, "messages: 1 accepted and in no fate", "queue: 1 inserted by other programs", "synchronous_commit is off", "autovacuum is off for turns", "4 errors found")
 }
 
 func TestDoctorOfTheConfiguration(t *testing.T) {
 	t.Parallel()
-	env := map[string]string{"FILA_DATABASE_URL": pgtest.New(t), "FILA_CONFIG": file(t, goodFile+"    webhook: {}\n    message_debounce_seconds: 16\n    retry: {attempts: 2}\nadmin_token: curto\n")}
+	env := map[string]string{"FILA_DATABASE_URL": pgtest.New(t), "FILA_CONFIG": file(t, withAgent(answering(t))+"    webhook: {}\n    message_debounce_seconds: 16\n    retry: {attempts: 2}\nadmin_token: curto\n")}
 	command(t, env, "doctor").expect(t, 1, "16", "admin_token is shorter", "fsync is off")
 	env["FILA_CONFIG"] = file(t, "colour: red\n"+goodFile)
 	command(t, env, "doctor").expect(t, 1, "colour")
@@ -59,6 +88,74 @@ func TestDoctorWithoutADatabase(t *testing.T) {
 	command(t, env, "doctor").expect(t, 1, "error    database: ", "check that the database runs")
 	env["FILA_DATABASE_URL"] = pgtest.Empty(t)
 	command(t, env, "doctor").expect(t, 1, "run fila migrate")
+}
+
+func TestDoctorOfACarelessServer(t *testing.T) {
+	t.Parallel()
+	env, exec := installation(t, map[string]string{
+		"full_page_writes": "off", "autovacuum": "off", "max_connections": "12", "superuser_reserved_connections": "1", "max_locks_per_transaction": "10",
+	})
+	for n := range 6 {
+		exec(fmt.Sprintf(`SELECT fila_open_project('p%d', 'BR', 0, 0, 100, ' ', 'queue', 3, 'suspend', true, 3600, 'ignore', '', false)`, n))
+	}
+	exec(`SELECT fila_push(ARRAY['p1'], ARRAY['a'], ARRAY['55'], ARRAY['55'], ARRAY['x'], ARRAY['text'], ARRAY[NULL], ARRAY[NULL], ARRAY[NULL], ARRAY[NULL]::timestamptz[], ARRAY[NULL], ARRAY[NULL])`)
+	exec(`SELECT fila_fail(turn_id, 1, 'agent', NULL, 'dead', 'answered 400', true, 0) FROM fila_drain('p1', ARRAY['55'], 'here', 30)`)
+	command(t, env, "doctor").expect(t, 1, "full_page_writes is off", "autovacuum is off", "raise max_connections", "raise max_locks_per_transaction",
+		"turns: 1 dead", "conversations: 1 suspended since a turn died")
+}
+
+func TestDoctorBehindAPooler(t *testing.T) {
+	t.Parallel()
+	behind := pgtest.Bouncer(t, pgtest.New(t))
+	env := map[string]string{"FILA_DATABASE_URL": behind, "FILA_CONFIG": file(t, withAgent(answering(t)))}
+	command(t, env, "doctor").expect(t, 1, "pooler: there is one in transaction mode, which fila can work with")
+}
+
+func TestDoctorKnocks(t *testing.T) {
+	t.Parallel()
+	silent := httptest.NewTLSServer(http.NotFoundHandler())
+	defer silent.Close()
+	config := func(address string) *config.Config {
+		return &config.Config{Projects: map[string]*config.Project{"clinic": {Name: "clinic", Agent: config.Agent{URL: address}}}}
+	}
+	for address, want := range map[string]finding{
+		answering(t):                       {fine, "reach", "projects.clinic.agent.url answers"},
+		"http://127.0.0.1:1/x?key=segredo": {failing, "reach", "connection refused"},
+		"http://127.0.0.1:1" + demoPath:    {warning, "reach", "demo agent"},
+		silent.URL:                         {failing, "reach", "its certificate is not accepted"},
+	} {
+		var found checkup
+		examineAddresses(t.Context(), config(address), &found)
+		if len(found) != 1 || found[0].Severity != want.Severity || !strings.Contains(found[0].Text, want.Text) || strings.Contains(found[0].Text, "segredo") {
+			t.Errorf("%s: %v, want %v", address, found, want)
+		}
+	}
+}
+
+func TestDoctorMissesSecretsOnTheWayOutside(t *testing.T) {
+	t.Parallel()
+	settings := &config.Config{Projects: map[string]*config.Project{
+		"here":  {Agent: config.Agent{URL: "http://localhost:1/"}, Delivery: config.Delivery{Type: "http", URL: "http://127.0.0.1:1/"}},
+		"there": {Agent: config.Agent{URL: "https://agent.example/"}, Delivery: config.Delivery{Type: "http", URL: "https://out.example/", SigningSecret: "x"}},
+	}}
+	if got := missingSecrets(settings); !slices.Equal(got, []string{"projects.there.agent.signing_secret"}) {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestDoctorOfOldSnapshots(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		old          time.Duration
+		transactions int64
+		want         severity
+	}{{0, 0, fine}, {9 * time.Minute, 100, fine}, {11 * time.Minute, 100, warning}, {0, 2_000_000, warning}} {
+		var found checkup
+		reportSnapshot(&found, "process 7", tt.old, tt.transactions)
+		if found[0].Severity != tt.want {
+			t.Errorf("%v, %d: %v", tt.old, tt.transactions, found)
+		}
+	}
 }
 
 func TestClockDifference(t *testing.T) {

@@ -1,0 +1,2 @@
+-- Which server process answers.
+SELECT pg_backend_pid();
