@@ -108,6 +108,7 @@ LANGUAGE plpgsql SET enable_seqscan = off SET jit = off AS $$
 DECLARE
     recorded bigint;
     expected bigint;
+    told text[];
 BEGIN
     WITH message AS MATERIALIZED (
         SELECT m.*, row_number() OVER (PARTITION BY m.project, m.message_id ORDER BY m.ord) AS copy
@@ -194,7 +195,13 @@ BEGIN
     -- The clinic's own words: an echo of ours, or a person who takes the conversation over.
     FOR place IN 1 .. cardinality(p_project) LOOP
         IF statuses[place] = 'ignored' AND reasons[place] = 'from_me' THEN
-            reasons[place] := fila_clinic_wrote(p_project[place], p_phone[place], p_message_id[place], p_text[place]);
+            IF fila_is_echo(p_project[place], p_phone[place], p_message_id[place], p_text[place]) THEN
+                reasons[place] := 'echo';
+            ELSIF (p_project[place] || ':' || p_phone[place]) = ANY (told) IS NOT TRUE THEN
+                -- Once for all that somebody wrote into this conversation.
+                told := told || (p_project[place] || ':' || p_phone[place]);
+                PERFORM fila_clinic_wrote(p_project[place], p_phone[place]);
+            END IF;
         END IF;
     END LOOP;
 END

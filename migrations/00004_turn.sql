@@ -492,7 +492,7 @@ $$;
 CREATE FUNCTION fila_reply(
     p_project text, p_turn bigint, p_attempt integer, p_reply text, p_parts text[], p_handoff boolean,
     p_send boolean, p_instance text, p_lease double precision,
-    OUT verdict text, OUT attempt integer
+    OUT verdict text
 )
 LANGUAGE plpgsql SET lock_timeout = '300ms' AS $$
 #variable_conflict use_column
@@ -508,7 +508,6 @@ BEGIN
     END IF;
     SELECT fila_mode(c.mode, c.until) INTO mode FROM conversations c WHERE c.project = t.project AND c.phone = t.phone FOR NO KEY UPDATE;
     SELECT * INTO t FROM turns WHERE id = p_turn FOR NO KEY UPDATE;
-    attempt := t.attempt;
     IF t.state NOT IN ('running', 'retrying', 'unknown') OR t.stage <> 'agent' OR t.attempt <> coalesce(p_attempt, t.attempt) OR mode IS NULL THEN
         verdict := CASE
             -- The answer to the same call was lost on its way: nothing of it has been sent.
@@ -644,7 +643,8 @@ BEGIN
     END IF;
     UPDATE deliveries SET state = 'sent', provider_id = nullif(p_provider_id, ''), sent_at = clock_timestamp()
     WHERE turn_id = p_turn AND part = p_part;
-    IF NOT EXISTS (SELECT FROM deliveries d WHERE d.turn_id = p_turn AND d.part > 0 AND d.state <> 'sent') THEN
+    -- What was sent is a prefix, so only what follows is looked at, however many parts there are.
+    IF NOT EXISTS (SELECT FROM deliveries d WHERE d.turn_id = p_turn AND d.part > p_part AND d.state <> 'sent') THEN
         PERFORM fila_finish(p_turn);
         RETURN 'done';
     ELSIF t.state = 'unknown' THEN

@@ -133,17 +133,12 @@ END
 $$;
 -- +goose StatementEnd
 
--- The clinic itself wrote, outside of us. Our own words come back as well: they are told by the provider's id,
--- or, where that is not known (the echo is faster than the provider's answer, or it gives none), by the text of
--- what went out in the last minutes.
+-- Whether what the clinic wrote are our own words, which come back as well. They are told by the provider's id, or, where that is
+-- not known (the echo is faster than the provider's answer, or it gives none), by the text of what went out in the last minutes.
 -- +goose StatementBegin
-CREATE FUNCTION fila_clinic_wrote(p_project text, p_phone text, p_message_id text, p_text text) RETURNS text
+CREATE FUNCTION fila_is_echo(p_project text, p_phone text, p_message_id text, p_text text) RETURNS boolean
 LANGUAGE plpgsql AS $$
-DECLARE
-    p projects;
-    c conversations;
 BEGIN
-    SELECT * INTO STRICT p FROM projects WHERE name = p_project;
     IF EXISTS (SELECT FROM deliveries d WHERE d.project = p_project AND d.provider_id = p_message_id)
         OR EXISTS (
             SELECT FROM turns t JOIN deliveries d ON d.turn_id = t.id
@@ -151,16 +146,27 @@ BEGIN
                 AND d.intended_at > clock_timestamp() - interval '10 minutes'
         ) THEN
         UPDATE receipts SET reason = 'echo' WHERE project = p_project AND message_id = p_message_id;
-        RETURN 'echo';
+        RETURN true;
     END IF;
-    IF p.takeover_on_human THEN
+    RETURN false;
+END
+$$;
+-- +goose StatementEnd
+
+-- A person of the clinic wrote, outside of us, and has the conversation where the project says so.
+-- +goose StatementBegin
+CREATE FUNCTION fila_clinic_wrote(p_project text, p_phone text) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    c conversations;
+BEGIN
+    IF (SELECT p.takeover_on_human FROM projects p WHERE p.name = p_project) THEN
         c := fila_lock(p_project, p_phone);
         -- What somebody suspended stays so until that person resumes it.
         IF c.mode <> 'suspended' THEN
             PERFORM fila_give_to_human(p_project, c.phone, NULL, 'clinic', 'a person of the clinic wrote');
         END IF;
     END IF;
-    RETURN 'from_me';
 END
 $$;
 -- +goose StatementEnd
@@ -470,4 +476,4 @@ $$;
 
 -- +goose Down
 DROP FUNCTION fila_erase, fila_resolve, fila_discard, fila_redrive, fila_confirm, fila_lock_turn, fila_typing, fila_flush, fila_resume,
-    fila_suspend, fila_release, fila_clinic_wrote, fila_takeover, fila_give_to_human, fila_silence, fila_ignore_waiting, fila_require, fila_lock, fila_refuse;
+    fila_suspend, fila_release, fila_clinic_wrote, fila_is_echo, fila_takeover, fila_give_to_human, fila_silence, fila_ignore_waiting, fila_require, fila_lock, fila_refuse;

@@ -88,9 +88,6 @@ func New(o Options) (*Client, error) {
 	return &Client{url: target, timeout: o.Timeout, header: header, key: key, transport: transport}, nil
 }
 
-// Timeout is how long a call may take in all.
-func (c *Client) Timeout() time.Duration { return c.timeout }
-
 // Post sends a JSON body. The key is its Idempotency-Key and, where calls are signed, its webhook-id: give the same one
 // to every repetition. header is added to the client's own. The error is a *Failure.
 func (c *Client) Post(ctx context.Context, key string, header http.Header, body []byte) (Response, error) {

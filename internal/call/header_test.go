@@ -103,7 +103,7 @@ func TestNewRefuses(t *testing.T) {
 		}
 	}
 	c, err := New(Options{URL: good, Timeout: time.Minute})
-	if err != nil || c.Timeout() != time.Minute {
+	if err != nil || c.timeout != time.Minute {
 		t.Errorf("good options: got %v", err)
 	}
 }

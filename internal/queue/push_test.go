@@ -123,8 +123,12 @@ func TestFromMe(t *testing.T) {
 	}
 	c.want(c.waiting("norte"))
 	c.want(c.push(says("norte", 1, "c", "obrigado")), "ignored human")
+	c.push(mine("d", "e outra"), mine("e", "e mais uma"), mine("out-1", "outra forma do texto"))
+	if n := value[int](c, "SELECT count(*) FROM audit WHERE action = 'takeover'"); n != 2 {
+		t.Errorf("%d takeovers in the audit after one message and a batch of two, want 2", n)
+	}
 	c.want(value[[]string](c, "SELECT array_agg(message_id || ' ' || coalesce(reason, '') ORDER BY id) FROM receipts"),
-		"a ", "out-0 echo", "out-1 echo", "b human", "person from_me", "c human")
+		"a ", "out-0 echo", "out-1 echo", "b human", "person from_me", "c human", "d from_me", "e from_me")
 }
 
 func TestArrayIsStoredWholeOrNotAtAll(t *testing.T) {

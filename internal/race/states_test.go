@@ -210,7 +210,8 @@ var actions = map[string]func(s *scene, one *session, turn int64, attempt int) a
 		s.pass(200)
 		return one.ask(claim)
 	},
-	"clinic writes": ofPhone(`SELECT fila_clinic_wrote('clinic', $1, 'x9', 'hello')`),
+	"clinic writes": ofPhone(`SELECT reasons[1] FROM fila_push(ARRAY['clinic'], ARRAY['x9'], ARRAY[$1], ARRAY[$1], ARRAY['hello'], ARRAY['text'],
+		ARRAY[NULL], ARRAY[NULL], ARRAY[NULL], ARRAY[NULL]::timestamptz[], ARRAY[NULL], ARRAY['from_me'])`),
 }
 
 // outcome is a cell's answer and what is behind its arrow, or the state that stays.
