@@ -121,6 +121,23 @@ BEGIN
 END
 $$;
 
+CREATE TABLE public.conversations (
+    project text NOT NULL,
+    phone text NOT NULL,
+    address text NOT NULL,
+    contact_name text,
+    session_id text,
+    mode text DEFAULT 'agent'::text NOT NULL,
+    until timestamp with time zone,
+    suspended_by bigint,
+    typing_at timestamp with time zone,
+    due_now_at timestamp with time zone,
+    due_now_by text,
+    superseded_turns bigint[] DEFAULT '{}'::bigint[] NOT NULL,
+    CONSTRAINT conversations_mode_check CHECK ((mode = ANY (ARRAY['agent'::text, 'human'::text, 'suspended'::text])))
+)
+WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_threshold='1000', autovacuum_vacuum_cost_delay='0');
+
 CREATE TABLE public.projects (
     name text NOT NULL,
     country text DEFAULT ''::text NOT NULL,
@@ -136,6 +153,9 @@ CREATE TABLE public.projects (
     takeover_messages text NOT NULL,
     fallback_text text DEFAULT ''::text NOT NULL,
     fallback_takeover boolean DEFAULT false NOT NULL,
+    keep_receipts interval DEFAULT '8 days'::interval NOT NULL,
+    keep_turns interval DEFAULT '30 days'::interval NOT NULL,
+    keep_dead interval DEFAULT '14 days'::interval NOT NULL,
     updated_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     CONSTRAINT projects_during_turn_check CHECK ((during_turn = ANY (ARRAY['queue'::text, 'supersede'::text, 'interrupt'::text]))),
     CONSTRAINT projects_max_messages_check CHECK ((max_messages > 0)),
@@ -143,6 +163,27 @@ CREATE TABLE public.projects (
     CONSTRAINT projects_on_dead_check CHECK ((on_dead = ANY (ARRAY['advance'::text, 'suspend'::text]))),
     CONSTRAINT projects_takeover_messages_check CHECK ((takeover_messages = ANY (ARRAY['ignore'::text, 'hold'::text])))
 );
+
+CREATE FUNCTION public.fila_burst(p public.projects, c public.conversations, phone text) RETURNS TABLE(number bigint, first_at timestamp with time zone, last_at timestamp with time zone, due_at timestamp with time zone, due_by text)
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT w.number, w.first_at, w.last_at, due.at, due.by
+    FROM (
+        SELECT
+            count(*) AS number,
+            min(q.timestamp) AS first_at,
+            max(q.timestamp) AS last_at,
+            coalesce(min(q.timestamp) FILTER (WHERE NOT q.superseded), min(q.timestamp)) AS fresh_first_at,
+            coalesce(max(q.timestamp) FILTER (WHERE NOT q.superseded), min(q.timestamp)) AS fresh_last_at,
+            max(q.timestamp) FILTER (WHERE NOT q.superseded AND q.place = p.max_messages) AS full_at
+        FROM (
+            SELECT m.timestamp, m.superseded, row_number() OVER (PARTITION BY m.superseded ORDER BY m.id) AS place
+            FROM fila_mensagens m
+            WHERE m.projeto = p.name AND m.telefone = fila_burst.phone
+        ) q
+    ) w
+    LEFT JOIN LATERAL fila_due(p, c, w.fresh_first_at, w.fresh_last_at, w.full_at) due ON w.number > 0
+$$;
 
 CREATE TABLE public.turns (
     id bigint NOT NULL,
@@ -180,8 +221,10 @@ CREATE TABLE public.turns (
     finished_at timestamp with time zone,
     reason text,
     errors jsonb DEFAULT '[]'::jsonb NOT NULL,
+    CONSTRAINT turns_ended CHECK ((open = (finished_at IS NULL))),
     CONSTRAINT turns_fired_by_check CHECK ((fired_by = ANY (ARRAY['quiet'::text, 'ceiling'::text, 'count'::text, 'flush'::text, 'resume'::text]))),
     CONSTRAINT turns_message_ids_check CHECK ((cardinality(message_ids) > 0)),
+    CONSTRAINT turns_reason CHECK (((reason IS NOT NULL) OR (state <> ALL (ARRAY['unknown'::text, 'superseded'::text, 'discarded'::text, 'dead'::text])))),
     CONSTRAINT turns_stage_check CHECK ((stage = ANY (ARRAY['agent'::text, 'delivery'::text]))),
     CONSTRAINT turns_state_check CHECK ((state = ANY (ARRAY['running'::text, 'retrying'::text, 'replied'::text, 'sending'::text, 'unknown'::text, 'done'::text, 'superseded'::text, 'discarded'::text, 'dead'::text])))
 )
@@ -194,7 +237,7 @@ BEGIN
     IF p.fallback_takeover AND mode = 'agent' THEN
         PERFORM fila_give_to_human(t.project, t.phone, NULL, 'fila', 'turn ' || t.id || ' is dead');
     ELSIF p.on_dead = 'suspend' AND mode = 'agent' THEN
-        UPDATE conversations SET mode = 'suspended', until = NULL, due_now_at = NULL, due_now_by = NULL
+        UPDATE conversations SET mode = 'suspended', until = NULL, suspended_by = t.id, due_now_at = NULL, due_now_by = NULL
         WHERE project = t.project AND phone = t.phone;
         INSERT INTO audit (project, phone, turn_id, action, actor, reason) VALUES (t.project, t.phone, t.id, 'suspend', 'fila', 'turn ' || t.id || ' is dead');
     END IF;
@@ -299,31 +342,19 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION public.fila_clinic_wrote(p_project text, p_phone text, p_message_id text, p_text text) RETURNS text
+CREATE FUNCTION public.fila_clinic_wrote(p_project text, p_phone text) RETURNS void
     LANGUAGE plpgsql
     AS $$
 DECLARE
-    p projects;
     c conversations;
 BEGIN
-    SELECT * INTO STRICT p FROM projects WHERE name = p_project;
-    IF EXISTS (SELECT FROM deliveries d WHERE d.project = p_project AND d.provider_id = p_message_id)
-        OR EXISTS (
-            SELECT FROM turns t JOIN deliveries d ON d.turn_id = t.id
-            WHERE t.project = p_project AND t.phone = p_phone AND d.text = p_text AND d.provider_id IS NULL
-                AND d.intended_at > clock_timestamp() - interval '10 minutes'
-        ) THEN
-        UPDATE receipts SET reason = 'echo' WHERE project = p_project AND message_id = p_message_id;
-        RETURN 'echo';
-    END IF;
-    IF p.takeover_on_human THEN
+    IF (SELECT p.takeover_on_human FROM projects p WHERE p.name = p_project) THEN
         c := fila_lock(p_project, p_phone);
         -- What somebody suspended stays so until that person resumes it.
         IF c.mode <> 'suspended' THEN
             PERFORM fila_give_to_human(p_project, c.phone, NULL, 'clinic', 'a person of the clinic wrote');
         END IF;
     END IF;
-    RETURN 'from_me';
 END
 $$;
 
@@ -388,88 +419,91 @@ BEGIN
         PERFORM fila_adopt(p_project, p_phones);
     END IF;
     SELECT * INTO STRICT p FROM projects WHERE name = p_project;
+    -- Each row is looked up by itself, below as well: a plan that was made while the tables were small must not read
+    -- a project's every conversation.
     locked := ARRAY(
-        SELECT c.phone FROM conversations c
-        WHERE c.project = p_project AND c.phone = ANY (p_phones)
-            AND pg_try_advisory_xact_lock(hashtextextended('conversation:' || p_project || ':' || c.phone, 7302))
-        ORDER BY c.phone
-        FOR NO KEY UPDATE SKIP LOCKED
+        SELECT c.phone
+        FROM (SELECT DISTINCT a.phone FROM unnest(p_phones) AS a (phone) ORDER BY a.phone) asked
+        CROSS JOIN LATERAL (
+            SELECT v.phone FROM conversations v
+            WHERE v.project = p_project AND v.phone = asked.phone
+                AND pg_try_advisory_xact_lock(hashtextextended('conversation:' || p_project || ':' || v.phone, 7302))
+            FOR NO KEY UPDATE SKIP LOCKED
+        ) c
     );
 
     RETURN QUERY
-    WITH waiting AS MATERIALIZED (
+    WITH judged AS MATERIALIZED (
         SELECT
-            q.telefone, q.id, q.timestamp, q.superseded,
-            row_number() OVER (PARTITION BY q.telefone, q.superseded ORDER BY q.id) AS place,
-            sum(octet_length(q.mensagem)) OVER (PARTITION BY q.telefone, q.superseded ORDER BY q.id) AS bytes
-        FROM fila_mensagens q
-        WHERE q.projeto = p_project AND q.telefone = ANY (locked) AND q.registered
-    ), burst AS (
-        SELECT
-            w.telefone,
-            coalesce(min(w.timestamp) FILTER (WHERE NOT w.superseded), min(w.timestamp)) AS first_at,
-            coalesce(max(w.timestamp) FILTER (WHERE NOT w.superseded), min(w.timestamp)) AS last_at,
-            max(w.timestamp) FILTER (WHERE NOT w.superseded AND w.place = p.max_messages) AS full_at,
-            bool_or(NOT w.superseded AND w.place > 1 AND (w.place > p.max_messages OR w.bytes > max_bytes)) AS more,
-            count(*)::integer AS waiting
-        FROM waiting w
-        GROUP BY w.telefone
-    ), judged AS MATERIALIZED (
-        SELECT
-            c.phone, c.address, c.contact_name, c.session_id, c.due_now_at, c.superseded_turns, b.more, b.waiting, b.first_at, due.at, due.by, o.id AS open_turn,
+            l.phone, (c.it).address, (c.it).contact_name, (c.it).session_id, (c.it).due_now_at, (c.it).superseded_turns,
+            c.spot, b.more, b.waiting, b.first_at, b.taken, due.at, due.by, o.id AS open_turn,
             CASE
-                WHEN b.telefone IS NULL THEN 'empty'
-                WHEN o.overtaken AND fila_mode(c.mode, c.until) = 'agent' THEN CASE WHEN due.at > clock_timestamp() THEN 'early' ELSE 'interrupt' END
+                WHEN b.waiting IS NULL THEN 'empty'
+                WHEN o.overtaken AND c.mode = 'agent' THEN CASE WHEN due.at > clock_timestamp() THEN 'early' ELSE 'interrupt' END
                 WHEN o.id IS NOT NULL THEN 'open'
-                WHEN l.lease_until > clock_timestamp() THEN 'hanging_up'
-                WHEN fila_mode(c.mode, c.until) <> 'agent' THEN fila_mode(c.mode, c.until)
+                WHEN h.lease_until > clock_timestamp() THEN 'hanging_up'
+                WHEN c.mode <> 'agent' THEN c.mode
                 WHEN due.at > clock_timestamp() THEN 'early'
                 ELSE 'due'
             END AS verdict,
             CASE
-                WHEN fila_mode(c.mode, c.until) = 'human' THEN c.until
-                WHEN l.lease_until > due.at THEN l.lease_until
+                WHEN c.mode = 'human' THEN (c.it).until
+                WHEN h.lease_until > due.at THEN h.lease_until
                 ELSE due.at
             END AS look_again_at
-        FROM conversations c
-        LEFT JOIN burst b ON b.telefone = c.phone
+        FROM unnest(locked) AS l (phone)
+        CROSS JOIN LATERAL (
+            SELECT v AS it, v.ctid AS spot, fila_mode(v.mode, v.until) AS mode
+            FROM conversations v
+            WHERE v.project = p_project AND v.phone = l.phone
+            OFFSET 0
+        ) c
+        LEFT JOIN LATERAL (
+            SELECT
+                coalesce(min(w.timestamp) FILTER (WHERE NOT w.superseded), min(w.timestamp)) AS first_at,
+                coalesce(max(w.timestamp) FILTER (WHERE NOT w.superseded), min(w.timestamp)) AS last_at,
+                max(w.timestamp) FILTER (WHERE NOT w.superseded AND w.place = p.max_messages) AS full_at,
+                bool_or(NOT w.fits) AS more,
+                count(*)::integer AS waiting,
+                array_agg(w.spot ORDER BY w.id) FILTER (WHERE w.fits) AS taken
+            FROM (
+                SELECT
+                    r.id, r.timestamp, r.superseded, r.spot, r.place,
+                    r.superseded OR r.place = 1 OR (r.place <= p.max_messages AND r.bytes <= max_bytes) AS fits
+                FROM (
+                    SELECT
+                        q.id, q.timestamp, q.superseded, q.ctid AS spot,
+                        row_number() OVER s AS place, sum(octet_length(q.mensagem)) OVER s AS bytes
+                    FROM fila_mensagens q
+                    WHERE q.projeto = p_project AND q.telefone = l.phone AND q.registered
+                    WINDOW s AS (PARTITION BY q.superseded ORDER BY q.id)
+                ) r
+            ) w
+            HAVING count(w.id) > 0
+        ) b ON true
         LEFT JOIN LATERAL (
             SELECT t.id, p.during_turn = 'interrupt' AND t.state IN ('running', 'retrying') AND fila_overtaken(t) AS overtaken
             FROM turns t
-            WHERE t.project = p_project AND t.phone = c.phone AND t.open
+            WHERE t.project = p_project AND t.phone = l.phone AND t.open
+            OFFSET 0
         ) o ON true
         LEFT JOIN LATERAL (
             -- A turn that was discarded while its call ran keeps its lease until the call is over.
             -- A redriven one need not be the last.
-            SELECT max(h.lease_until) FILTER (WHERE NOT h.open) AS lease_until
+            SELECT max(r.lease_until) FILTER (WHERE NOT r.open) AS lease_until
             FROM (
                 SELECT t.open, t.lease_until FROM turns t
-                WHERE t.project = p_project AND t.phone = c.phone
+                WHERE t.project = p_project AND t.phone = l.phone
                 ORDER BY t.id DESC
                 LIMIT 10
-            ) h
-        ) l ON true
-        LEFT JOIN LATERAL (
-            SELECT v.at, v.by
-            FROM (
-                VALUES
-                    (greatest(c.due_now_at, b.first_at), c.due_now_by, 1, c.due_now_at IS NOT NULL),
-                    (greatest(b.last_at, c.typing_at) + p.debounce, 'quiet', 2, true),
-                    (b.first_at + p.max_wait, 'ceiling', 3, p.debounce > interval '0'),
-                    (b.full_at, 'count', 4, b.full_at IS NOT NULL)
-            ) AS v (at, by, rank, applies)
-            WHERE v.applies
-            -- Who asked for it now is named, although the window may have been over before.
-            ORDER BY v.rank <> 1, v.at, v.rank
-            LIMIT 1
-        ) due ON true
-        WHERE c.project = p_project AND c.phone = ANY (locked)
+            ) r
+        ) h ON true
+        LEFT JOIN LATERAL fila_due(p, c.it, b.first_at, b.last_at, b.full_at) due ON b.waiting IS NOT NULL
     ), taken AS (
+        -- By the place of the row, which cannot move while the conversation is locked.
         DELETE FROM fila_mensagens q
-        USING waiting w
-        JOIN judged j ON j.phone = w.telefone
-        WHERE j.verdict = 'due' AND (w.superseded OR w.place = 1 OR (w.place <= p.max_messages AND w.bytes <= max_bytes))
-            AND q.projeto = p_project AND q.telefone = w.telefone AND q.id = w.id
+        USING (SELECT j.phone, unnest(j.taken) AS spot FROM judged j WHERE j.verdict = 'due') d
+        WHERE q.projeto = p_project AND q.ctid = d.spot
         RETURNING q.*
     ), ordered AS (
         -- received_at strictly increases within a turn, whatever the clock did.
@@ -507,7 +541,7 @@ BEGIN
             due_now_by = CASE WHEN j.more THEN 'count' END,
             superseded_turns = '{}'
         FROM judged j
-        WHERE j.verdict = 'due' AND c.project = p_project AND c.phone = j.phone
+        WHERE j.verdict = 'due' AND c.ctid = j.spot
             AND (j.more OR j.due_now_at IS NOT NULL OR j.superseded_turns <> '{}')
     ), superseding AS (
         UPDATE turns t SET superseded_by = n.id
@@ -531,6 +565,23 @@ BEGIN
     LEFT JOIN judged j ON j.phone = asked.phone
     LEFT JOIN begun n ON n.phone = asked.phone;
 END
+$$;
+
+CREATE FUNCTION public.fila_due(p public.projects, c public.conversations, first_at timestamp with time zone, last_at timestamp with time zone, full_at timestamp with time zone) RETURNS TABLE(at timestamp with time zone, by text)
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT v.at, v.by
+    FROM (
+        VALUES
+            (greatest(c.due_now_at, first_at), c.due_now_by, 1, c.due_now_at IS NOT NULL),
+            (greatest(last_at, c.typing_at) + p.debounce, 'quiet', 2, true),
+            (first_at + p.max_wait, 'ceiling', 3, p.debounce > interval '0'),
+            (full_at, 'count', 4, full_at IS NOT NULL)
+    ) AS v (at, by, rank, applies)
+    WHERE v.applies
+    -- Who asked for it now is named, although the window may have been over before.
+    ORDER BY v.rank <> 1, v.at, v.rank
+    LIMIT 1
 $$;
 
 CREATE FUNCTION public.fila_erase(p_project text, p_phone text, p_by text) RETURNS jsonb
@@ -578,7 +629,8 @@ END
 $$;
 
 CREATE FUNCTION public.fila_explain(p_project text, p_phone text) RETURNS TABLE(explanation text)
-    LANGUAGE plpgsql
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'public', 'pg_temp'
     AS $$
 DECLARE
     p projects;
@@ -593,30 +645,30 @@ BEGIN
     END IF;
     key := fila_key(p_phone, p.country);
     SELECT * INTO c FROM conversations v WHERE v.project = p_project AND v.phone = key;
-    IF NOT FOUND THEN
+    IF NOT FOUND AND EXISTS (
+        SELECT FROM fila_mensagens q WHERE q.projeto = p_project AND NOT q.registered AND fila_key(q.telefone, p.country) = key
+    ) THEN
+        explanation := 'Another program inserted a message of ' || key || '; the next sweep takes it up.';
+        RETURN NEXT;
+        RETURN;
+    ELSIF NOT FOUND THEN
         explanation := 'No conversation ' || key || ' in ' || p_project || ': nothing was ever accepted from it, or it was erased.';
         RETURN NEXT;
         RETURN;
     END IF;
     explanation := CASE fila_mode(c.mode, c.until)
         WHEN 'human' THEN 'mode human until ' || fila_time(c.until) || ': a person has the conversation; release it to give it back'
-        WHEN 'suspended' THEN 'mode suspended: messages wait until somebody resumes it'
+        WHEN 'suspended' THEN 'mode suspended' || coalesce(', since turn ' || c.suspended_by || ' died', '') || ': messages wait until somebody resumes it'
         ELSE 'mode agent: the agent answers'
     END;
     RETURN NEXT;
 
-    SELECT
-        count(*) AS number, min(q.timestamp) AS first_at, max(q.timestamp) AS last_at,
-        least(
-            c.due_now_at, greatest(max(q.timestamp), c.typing_at) + p.debounce,
-            CASE WHEN p.debounce > interval '0' THEN min(q.timestamp) + p.max_wait END) AS due_at
-    INTO waits
-    FROM fila_mensagens q
-    WHERE q.projeto = p_project AND q.telefone = key;
+    SELECT * INTO waits FROM fila_burst(p, c, key);
     explanation := CASE
         WHEN waits.number = 0 THEN 'nothing waits'
         ELSE waits.number || ' message(s) wait since ' || fila_time(waits.first_at) || ', the last came at ' || fila_time(waits.last_at)
-            || '; by the window of ' || extract(epoch FROM p.debounce)::double precision || ' s they are due at ' || fila_time(waits.due_at)
+            || '; they are due at ' || fila_time(waits.due_at) || ' (' || waits.due_by || ', the window is '
+            || extract(epoch FROM p.debounce)::double precision || ' s)'
     END;
     RETURN NEXT;
 
@@ -660,6 +712,9 @@ BEGIN
         OR (p_stage = 'agent' AND t.stage <> 'agent') THEN
         -- Unless this very failure is written already, and only our answer was lost.
         RETURN CASE WHEN t.attempt = p_attempt AND t.state = 'dead' AND p_fate = 'dead' AND t.reason = p_error THEN 'dead' ELSE 'stale' END;
+    END IF;
+    IF t.state = 'unknown' AND p_fate = 'retry' THEN
+        PERFORM fila_reconciled(t, 'not_done');
     END IF;
     UPDATE turns SET
         state = CASE
@@ -728,6 +783,168 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION public.fila_forget_conversations(p_project text, p_phone text, p_page integer, OUT gone bigint, OUT last_project text, OUT last_phone text, OUT more boolean) RETURNS record
+    LANGUAGE plpgsql
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+DECLARE
+    page text[][];
+    idle tid[];
+BEGIN
+    gone := 0;
+    more := false;
+    IF NOT fila_forgetting() THEN
+        RETURN;
+    END IF;
+    page := ARRAY(
+        SELECT ARRAY[c.project, c.phone] FROM conversations c
+        WHERE (c.project, c.phone) > (p_project, p_phone)
+        ORDER BY c.project, c.phone
+        LIMIT p_page
+    );
+    IF cardinality(page) = 0 THEN
+        RETURN;
+    END IF;
+    last_project := page[array_upper(page, 1)][1];
+    last_phone := page[array_upper(page, 1)][2];
+    more := array_upper(page, 1) = p_page;
+    idle := ARRAY(
+        SELECT c.ctid FROM conversations c
+        WHERE (c.project, c.phone) > (p_project, p_phone) AND (c.project, c.phone) <= (last_project, last_phone) AND fila_idle(c)
+        ORDER BY c.project, c.phone
+        FOR UPDATE SKIP LOCKED
+    );
+    -- The rows are ours now: what was written before is seen, and what comes waits for our end and makes a new row.
+    DELETE FROM conversations c WHERE c.ctid = ANY (idle) AND fila_idle(c);
+    GET DIAGNOSTICS gone = ROW_COUNT;
+END
+$$;
+
+CREATE FUNCTION public.fila_forget_erased(p_page integer, OUT gone bigint, OUT more boolean) RETURNS record
+    LANGUAGE plpgsql
+    SET jit TO 'off'
+    AS $$
+DECLARE
+    old tid[];
+BEGIN
+    gone := 0;
+    more := false;
+    IF NOT fila_forgetting() THEN
+        RETURN;
+    END IF;
+    old := ARRAY(
+        SELECT e.ctid FROM erased_receipts e
+        LEFT JOIN projects p ON p.name = e.project
+        WHERE e.erased_at < clock_timestamp() - greatest(p.keep_receipts, interval '8 days')
+        LIMIT p_page
+        FOR UPDATE OF e SKIP LOCKED
+    );
+    DELETE FROM erased_receipts e WHERE e.ctid = ANY (old);
+    GET DIAGNOSTICS gone = ROW_COUNT;
+    more := gone = p_page;
+END
+$$;
+
+CREATE FUNCTION public.fila_forget_receipts(p_after bigint, p_page integer, OUT gone bigint, OUT last bigint, OUT more boolean) RETURNS record
+    LANGUAGE plpgsql
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+DECLARE
+    old bigint[];
+BEGIN
+    gone := 0;
+    more := false;
+    IF NOT fila_forgetting() THEN
+        RETURN;
+    END IF;
+    SELECT
+        array_agg(r.id) FILTER (WHERE r.received_at < clock_timestamp() - p.keep_receipts), max(r.id),
+        count(*) = p_page AND min(r.received_at) < clock_timestamp() - (SELECT min(k.keep_receipts) FROM projects k)
+    INTO old, last, more
+    FROM (SELECT q.id, q.project, q.received_at FROM receipts q WHERE q.id > p_after ORDER BY q.id LIMIT p_page) r
+    LEFT JOIN projects p ON p.name = r.project;
+    old := ARRAY(SELECT r.id FROM receipts r WHERE r.id = ANY (old) ORDER BY r.id FOR UPDATE SKIP LOCKED);
+    DELETE FROM receipts r
+    WHERE r.id = ANY (old) AND (
+        r.status <> 'queued'
+        OR EXISTS (
+            SELECT FROM turns t
+            WHERE t.project = r.project AND t.phone = r.phone AND NOT t.open AND t.state <> 'superseded' AND r.id = ANY (t.message_ids)
+        )
+    );
+    GET DIAGNOSTICS gone = ROW_COUNT;
+END
+$$;
+
+CREATE FUNCTION public.fila_forget_turns(p_project text, p_dead boolean, p_after bigint, p_page integer, OUT gone bigint, OUT last bigint, OUT more boolean) RETURNS record
+    LANGUAGE plpgsql
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+DECLARE
+    cut timestamptz;
+    old bigint[];
+    held text[];
+    forgotten bigint[];
+    accounted bigint[];
+BEGIN
+    gone := 0;
+    more := false;
+    SELECT clock_timestamp() - CASE WHEN p_dead THEN p.keep_dead ELSE p.keep_turns END INTO cut FROM projects p WHERE p.name = p_project;
+    IF cut IS NULL OR NOT fila_forgetting() THEN
+        RETURN;
+    ELSIF p_dead THEN
+        SELECT array_agg(d.id) FILTER (WHERE d.first_at < cut), max(d.id), count(*) = p_page AND min(d.first_at) < cut
+        INTO old, last, more
+        FROM (
+            SELECT t.id, t.first_at FROM turns t
+            WHERE t.project = p_project AND t.dead AND t.id > p_after
+            ORDER BY t.id
+            LIMIT p_page
+        ) d;
+    ELSE
+        SELECT array_agg(e.id) FILTER (WHERE NOT e.open AND NOT e.dead AND e.finished_at < cut), max(e.id), count(*) = p_page AND min(e.drained_at) < cut
+        INTO old, last, more
+        FROM (
+            SELECT t.id, t.open, t.dead, t.drained_at, t.finished_at FROM turns t
+            WHERE t.project = p_project AND t.id > p_after
+            ORDER BY t.id
+            LIMIT p_page
+        ) e;
+    END IF;
+    IF old IS NULL THEN
+        RETURN;
+    END IF;
+    held := ARRAY(
+        SELECT c.phone
+        FROM (SELECT DISTINCT t.phone FROM turns t WHERE t.id = ANY (old) ORDER BY t.phone) o
+        CROSS JOIN LATERAL (
+            SELECT v.phone FROM conversations v
+            WHERE v.project = p_project AND v.phone = o.phone
+            FOR NO KEY UPDATE SKIP LOCKED
+        ) c
+    );
+    WITH deleted AS (
+        DELETE FROM turns t
+        WHERE t.id = ANY (old) AND t.phone = ANY (held) AND NOT t.open AND t.dead = p_dead
+        RETURNING t.id, t.state, t.message_ids
+    )
+    SELECT array_agg(d.id), count(*), (SELECT array_agg(m.id) FROM deleted s CROSS JOIN LATERAL unnest(s.message_ids) AS m (id) WHERE s.state <> 'superseded')
+    INTO forgotten, gone, accounted
+    FROM deleted d;
+    DELETE FROM deliveries d WHERE d.turn_id = ANY (forgotten);
+    UPDATE receipts r SET status = 'settled' WHERE r.id = ANY (accounted) AND r.status = 'queued';
+END
+$$;
+
+CREATE FUNCTION public.fila_forgetting() RETURNS boolean
+    LANGUAGE sql
+    AS $$
+    SELECT pg_try_advisory_xact_lock(hashtextextended('fila_forget', 7302))
+$$;
+
 CREATE FUNCTION public.fila_give_to_human(p_project text, p_phone text, p_for interval, p_by text, p_reason text) RETURNS timestamp with time zone
     LANGUAGE plpgsql
     AS $$
@@ -745,7 +962,7 @@ BEGIN
     INTO ends
     FROM conversations c
     WHERE c.project = p_project AND c.phone = p_phone;
-    UPDATE conversations SET mode = 'human', until = ends WHERE project = p_project AND phone = p_phone;
+    UPDATE conversations SET mode = 'human', until = ends, suspended_by = NULL WHERE project = p_project AND phone = p_phone;
     IF p.takeover_messages = 'ignore' THEN
         PERFORM fila_ignore_waiting(p_project, p_phone, 'human');
     END IF;
@@ -755,6 +972,75 @@ BEGIN
     INSERT INTO audit (project, phone, action, actor, reason, detail)
     VALUES (p_project, p_phone, 'takeover', p_by, p_reason, jsonb_build_object('until', fila_time(ends)));
     RETURN ends;
+END
+$$;
+
+CREATE FUNCTION public.fila_grant_feeder(p_project text, p_role text) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM projects p WHERE p.name = p_project) THEN
+        PERFORM fila_refuse('FI404', 'project ' || p_project || ' is not known here');
+    ELSIF to_regrole(quote_ident(p_role)) IS NULL THEN
+        PERFORM fila_refuse('FI404', 'role ' || p_role || ' is not there: CREATE ROLE it first');
+    END IF;
+    EXECUTE format('GRANT fila_feeder TO %I', p_role);
+    EXECUTE format(
+        'GRANT INSERT (id_mensagem, telefone, mensagem, timestamp, kind, contact_name, session_id, media, sent_at, metadata) ON %I TO %I',
+        'fila_mensagens_' || p_project, p_role);
+END
+$$;
+
+CREATE FUNCTION public.fila_grant_roles() RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    tables constant text := 'projects, fila_mensagens, receipts, erased_receipts, conversations, wakeups, turns, deliveries, audit';
+    r text;
+    f regprocedure;
+BEGIN
+    FOREACH r IN ARRAY ARRAY['fila_owner', 'fila_service', 'fila_support', 'fila_feeder'] LOOP
+        BEGIN
+            IF to_regrole(r) IS NULL THEN
+                EXECUTE format('CREATE ROLE %I NOLOGIN', r);
+            END IF;
+        EXCEPTION
+            -- Another database of this server made it a moment ago.
+            WHEN duplicate_object OR unique_violation THEN
+                NULL;
+            WHEN insufficient_privilege THEN
+                RAISE NOTICE 'role % is missing and may not be created here: let a DBA create it, then SELECT fila_grant_roles()', r;
+                RETURN;
+        END;
+        EXECUTE format('GRANT USAGE ON SCHEMA %I TO %I', current_schema(), r);
+    END LOOP;
+    EXECUTE format('GRANT CREATE ON SCHEMA %I TO fila_owner', current_schema());
+
+    EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON %s TO fila_service', tables);
+    GRANT USAGE ON SEQUENCE fila_mensagens_id_seq TO fila_service, fila_feeder;
+    GRANT SELECT ON SEQUENCE fila_mensagens_id_seq TO fila_service;
+    GRANT SELECT ON fila_lost, fila_overview TO fila_service, fila_support;
+    IF to_regclass('goose_db_version') IS NOT NULL THEN
+        GRANT SELECT ON goose_db_version TO fila_service, fila_support;
+    END IF;
+
+    GRANT SELECT ON projects, receipts, erased_receipts, wakeups, audit TO fila_support;
+    GRANT SELECT (id, projeto, id_mensagem, telefone, timestamp, kind, address, sent_at, registered, superseded) ON fila_mensagens TO fila_support;
+    GRANT SELECT (project, phone, address, mode, until, suspended_by, typing_at, due_now_at, due_now_by, superseded_turns) ON conversations TO fila_support;
+    GRANT SELECT (
+        id, project, phone, state, open, dead, stage, fired_by, address, message_ids, superseded_turns, superseded_by, handoff, attempt,
+        agent_failures, delivery_failures, crashes, confirmed_at, reply_until, instance, lease_until, next_attempt_at, reconcile_since,
+        first_at, due_at, drained_at, replied_at, finished_at, reason, errors
+    ) ON turns TO fila_support;
+    GRANT SELECT (turn_id, part, project, state, attempts, provider_id, intended_at, sent_at) ON deliveries TO fila_support;
+
+    -- A function is open to everyone until somebody says otherwise.
+    FOR f IN SELECT p.oid::regprocedure FROM pg_proc p WHERE p.pronamespace = current_schema()::regnamespace AND p.proname LIKE 'fila\_%' LOOP
+        EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', f);
+        EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO fila_service', f);
+    END LOOP;
+    REVOKE EXECUTE ON FUNCTION fila_grant_roles, fila_grant_feeder FROM fila_service;
+    GRANT EXECUTE ON FUNCTION fila_explain, fila_key, fila_mode, fila_time TO fila_support;
 END
 $$;
 
@@ -772,6 +1058,15 @@ CREATE FUNCTION public.fila_hung_up(p_turn bigint, p_attempt integer) RETURNS vo
     UPDATE turns SET lease_until = NULL
     WHERE id = p_turn AND lease_until IS NOT NULL AND (NOT open OR (state = 'replied' AND instance IS NULL))
         AND (attempt <= p_attempt OR (state = 'discarded' AND attempt = p_attempt + 1))
+$$;
+
+CREATE FUNCTION public.fila_idle(c public.conversations) RETURNS boolean
+    LANGUAGE sql
+    AS $$
+    SELECT fila_mode(c.mode, c.until) = 'agent'
+        AND NOT EXISTS (SELECT FROM receipts r WHERE r.project = c.project AND r.phone = c.phone)
+        AND NOT EXISTS (SELECT FROM turns t WHERE t.project = c.project AND t.phone = c.phone)
+        AND NOT EXISTS (SELECT FROM fila_mensagens q WHERE q.projeto = c.project AND q.telefone = c.phone)
 $$;
 
 CREATE FUNCTION public.fila_ignore_waiting(p_project text, p_phone text, p_reason text) RETURNS bigint
@@ -813,6 +1108,23 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION public.fila_is_echo(p_project text, p_phone text, p_message_id text, p_text text) RETURNS boolean
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    IF EXISTS (SELECT FROM deliveries d WHERE d.project = p_project AND d.provider_id = p_message_id)
+        OR EXISTS (
+            SELECT FROM turns t JOIN deliveries d ON d.turn_id = t.id
+            WHERE t.project = p_project AND t.phone = p_phone AND d.text = p_text AND d.provider_id IS NULL
+                AND d.intended_at > clock_timestamp() - interval '10 minutes'
+        ) THEN
+        UPDATE receipts SET reason = 'echo' WHERE project = p_project AND message_id = p_message_id;
+        RETURN true;
+    END IF;
+    RETURN false;
+END
+$$;
+
 CREATE FUNCTION public.fila_key(phone text, country text) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     AS $_$
@@ -828,22 +1140,6 @@ CREATE FUNCTION public.fila_key(phone text, country text) RETURNS text
         END
     ) AS typed (digits)
 $_$;
-
-CREATE TABLE public.conversations (
-    project text NOT NULL,
-    phone text NOT NULL,
-    address text NOT NULL,
-    contact_name text,
-    session_id text,
-    mode text DEFAULT 'agent'::text NOT NULL,
-    until timestamp with time zone,
-    typing_at timestamp with time zone,
-    due_now_at timestamp with time zone,
-    due_now_by text,
-    superseded_turns bigint[] DEFAULT '{}'::bigint[] NOT NULL,
-    CONSTRAINT conversations_mode_check CHECK ((mode = ANY (ARRAY['agent'::text, 'human'::text, 'suspended'::text])))
-)
-WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_threshold='1000', autovacuum_vacuum_cost_delay='0');
 
 CREATE FUNCTION public.fila_lock(p_project text, p_phone text) RETURNS public.conversations
     LANGUAGE plpgsql
@@ -861,8 +1157,12 @@ BEGIN
     IF coalesce(key, '') = '' THEN
         PERFORM fila_refuse('FI422', 'phone is empty');
     END IF;
-    INSERT INTO conversations (project, phone, address) VALUES (p_project, key, p_phone) ON CONFLICT (project, phone) DO NOTHING;
-    SELECT * INTO STRICT c FROM conversations WHERE project = p_project AND phone = key FOR NO KEY UPDATE;
+    LOOP
+        INSERT INTO conversations (project, phone, address) VALUES (p_project, key, p_phone) ON CONFLICT (project, phone) DO NOTHING;
+        SELECT * INTO c FROM conversations WHERE project = p_project AND phone = key FOR NO KEY UPDATE;
+        -- It was there, and idle for so long that it was deleted while we waited for it.
+        EXIT WHEN FOUND;
+    END LOOP;
     RETURN c;
 END
 $$;
@@ -879,6 +1179,9 @@ BEGIN
     END IF;
     PERFORM FROM conversations c WHERE c.project = t.project AND c.phone = t.phone FOR NO KEY UPDATE;
     SELECT * INTO t FROM turns WHERE id = p_turn FOR NO KEY UPDATE;
+    IF NOT FOUND THEN
+        PERFORM fila_refuse('FI404', 'turn ' || p_turn || ' is not known here');
+    END IF;
     RETURN t;
 END
 $$;
@@ -889,8 +1192,9 @@ CREATE FUNCTION public.fila_mode(mode text, until timestamp with time zone) RETU
     SELECT CASE WHEN mode = 'human' AND until <= clock_timestamp() THEN 'agent' ELSE mode END
 $$;
 
-CREATE FUNCTION public.fila_open_project(p_name text, p_country text, p_debounce double precision, p_max_wait double precision, p_max_messages integer, p_joiner text, p_during_turn text, p_supersede_limit integer, p_on_dead text, p_takeover_on_human boolean, p_takeover_seconds double precision, p_takeover_messages text, p_fallback_text text, p_fallback_takeover boolean) RETURNS void
-    LANGUAGE plpgsql
+CREATE FUNCTION public.fila_open_project(p_name text, p_country text, p_debounce double precision, p_max_wait double precision, p_max_messages integer, p_joiner text, p_during_turn text, p_supersede_limit integer, p_on_dead text, p_takeover_on_human boolean, p_takeover_seconds double precision, p_takeover_messages text, p_fallback_text text, p_fallback_takeover boolean, p_receipts_seconds double precision DEFAULT (8 * 86400), p_turns_seconds double precision DEFAULT (30 * 86400), p_dead_seconds double precision DEFAULT (14 * 86400)) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'public', 'pg_temp'
     AS $$
 DECLARE
     partition text := 'fila_mensagens_' || p_name;
@@ -900,11 +1204,13 @@ BEGIN
     PERFORM set_config('lock_timeout', '1s', true);
     INSERT INTO projects (
         name, country, debounce, max_wait, max_messages, joiner, during_turn, supersede_limit, on_dead,
-        takeover_on_human, takeover_for, takeover_messages, fallback_text, fallback_takeover
+        takeover_on_human, takeover_for, takeover_messages, fallback_text, fallback_takeover,
+        keep_receipts, keep_turns, keep_dead
     ) VALUES (
         p_name, p_country, make_interval(secs => p_debounce), make_interval(secs => p_max_wait), p_max_messages, p_joiner,
         p_during_turn, p_supersede_limit, p_on_dead, p_takeover_on_human, make_interval(secs => p_takeover_seconds),
-        p_takeover_messages, p_fallback_text, p_fallback_takeover
+        p_takeover_messages, p_fallback_text, p_fallback_takeover,
+        make_interval(secs => p_receipts_seconds), make_interval(secs => p_turns_seconds), make_interval(secs => p_dead_seconds)
     )
     ON CONFLICT (name) DO UPDATE SET
         country = excluded.country, debounce = excluded.debounce, max_wait = excluded.max_wait,
@@ -912,7 +1218,8 @@ BEGIN
         supersede_limit = excluded.supersede_limit, on_dead = excluded.on_dead,
         takeover_on_human = excluded.takeover_on_human, takeover_for = excluded.takeover_for,
         takeover_messages = excluded.takeover_messages, fallback_text = excluded.fallback_text,
-        fallback_takeover = excluded.fallback_takeover, updated_at = clock_timestamp();
+        fallback_takeover = excluded.fallback_takeover, keep_receipts = excluded.keep_receipts,
+        keep_turns = excluded.keep_turns, keep_dead = excluded.keep_dead, updated_at = clock_timestamp();
 
     IF EXISTS (
         SELECT FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
@@ -955,6 +1262,7 @@ CREATE FUNCTION public.fila_push(p_project text[], p_message_id text[], p_phone 
 DECLARE
     recorded bigint;
     expected bigint;
+    told text[];
 BEGIN
     WITH message AS MATERIALIZED (
         SELECT m.*, row_number() OVER (PARTITION BY m.project, m.message_id ORDER BY m.ord) AS copy
@@ -1041,10 +1349,23 @@ BEGIN
     -- The clinic's own words: an echo of ours, or a person who takes the conversation over.
     FOR place IN 1 .. cardinality(p_project) LOOP
         IF statuses[place] = 'ignored' AND reasons[place] = 'from_me' THEN
-            reasons[place] := fila_clinic_wrote(p_project[place], p_phone[place], p_message_id[place], p_text[place]);
+            IF fila_is_echo(p_project[place], p_phone[place], p_message_id[place], p_text[place]) THEN
+                reasons[place] := 'echo';
+            ELSIF (p_project[place] || ':' || p_phone[place]) = ANY (told) IS NOT TRUE THEN
+                -- Once for all that somebody wrote into this conversation.
+                told := told || (p_project[place] || ':' || p_phone[place]);
+                PERFORM fila_clinic_wrote(p_project[place], p_phone[place]);
+            END IF;
         END IF;
     END LOOP;
 END
+$$;
+
+CREATE FUNCTION public.fila_reconciled(t public.turns, p_outcome text) RETURNS void
+    LANGUAGE sql
+    AS $$
+    INSERT INTO audit (project, phone, turn_id, action, actor, detail)
+    VALUES (t.project, t.phone, t.id, 'reconcile', 'fila', jsonb_build_object('outcome', p_outcome))
 $$;
 
 CREATE FUNCTION public.fila_redrive(p_turn bigint, p_by text, p_reason text, p_project text DEFAULT NULL::text, p_force boolean DEFAULT false) RETURNS text
@@ -1138,7 +1459,7 @@ CREATE FUNCTION public.fila_renew(p_turns bigint[], p_attempts integer[], p_leas
     LEFT JOIN renewed r ON r.id = mine.id
 $$;
 
-CREATE FUNCTION public.fila_reply(p_project text, p_turn bigint, p_attempt integer, p_reply text, p_parts text[], p_handoff boolean, p_send boolean, p_instance text, p_lease double precision, OUT verdict text, OUT attempt integer) RETURNS record
+CREATE FUNCTION public.fila_reply(p_project text, p_turn bigint, p_attempt integer, p_reply text, p_parts text[], p_handoff boolean, p_send boolean, p_instance text, p_lease double precision, OUT verdict text) RETURNS text
     LANGUAGE plpgsql
     SET lock_timeout TO '300ms'
     AS $$
@@ -1155,7 +1476,6 @@ BEGIN
     END IF;
     SELECT fila_mode(c.mode, c.until) INTO mode FROM conversations c WHERE c.project = t.project AND c.phone = t.phone FOR NO KEY UPDATE;
     SELECT * INTO t FROM turns WHERE id = p_turn FOR NO KEY UPDATE;
-    attempt := t.attempt;
     IF t.state NOT IN ('running', 'retrying', 'unknown') OR t.stage <> 'agent' OR t.attempt <> coalesce(p_attempt, t.attempt) OR mode IS NULL THEN
         verdict := CASE
             -- The answer to the same call was lost on its way: nothing of it has been sent.
@@ -1174,8 +1494,11 @@ BEGIN
     IF p_instance IS NULL AND t.state = 'running' AND t.reply_until IS NULL AND t.lease_until > clock_timestamp() THEN
         calling := t.lease_until;
     END IF;
+    IF t.state = 'unknown' THEN
+        PERFORM fila_reconciled(t, 'done');
+    END IF;
     UPDATE turns SET
-        reply = p_reply, handoff = p_handoff, replied_at = clock_timestamp(), stage = 'delivery', reason = NULL,
+        state = 'replied', reply = p_reply, handoff = p_handoff, replied_at = clock_timestamp(), stage = 'delivery', reason = NULL,
         reply_until = NULL, next_attempt_at = NULL, reconcile_since = NULL,
         instance = coalesce(p_instance, t.instance), lease_until = clock_timestamp() + make_interval(secs => p_lease)
     WHERE id = p_turn
@@ -1268,14 +1591,14 @@ BEGIN
     IF c.mode <> 'suspended' THEN
         PERFORM fila_refuse('FI409', 'the conversation is not suspended');
     END IF;
-    UPDATE conversations SET mode = 'agent', until = NULL WHERE project = p_project AND phone = c.phone;
+    UPDATE conversations SET mode = 'agent', until = NULL, suspended_by = NULL WHERE project = p_project AND phone = c.phone;
     IF p_waiting = 'discard' THEN
         settled := fila_ignore_waiting(p_project, c.phone, 'discarded');
         -- A call that runs is fenced off, and keeps its lease until it has hung up (see fila_discard).
         UPDATE turns SET
-            state = 'discarded', reason = 'discarded at resume', attempt = attempt + (state = 'running')::integer,
+            state = 'discarded', reason = 'discarded at resume', attempt = attempt + (state IN ('running', 'sending'))::integer,
             finished_at = clock_timestamp(), next_attempt_at = NULL, reply_until = NULL
-        WHERE project = p_project AND phone = c.phone AND open AND state IN ('running', 'retrying', 'replied');
+        WHERE project = p_project AND phone = c.phone AND open AND state IN ('running', 'retrying', 'replied', 'sending');
     ELSIF EXISTS (SELECT FROM fila_mensagens q WHERE q.projeto = p_project AND q.telefone = c.phone) THEN
         UPDATE conversations SET due_now_at = clock_timestamp(), due_now_by = 'resume' WHERE project = p_project AND phone = c.phone;
     END IF;
@@ -1332,12 +1655,16 @@ BEGIN
     SELECT * INTO t FROM turns WHERE id = p_turn;
     PERFORM FROM conversations c WHERE c.project = t.project AND c.phone = t.phone FOR NO KEY UPDATE;
     SELECT * INTO t FROM turns WHERE id = p_turn FOR NO KEY UPDATE;
-    IF t.attempt IS DISTINCT FROM p_attempt OR t.state NOT IN ('sending', 'unknown') THEN
+    IF t.attempt IS DISTINCT FROM p_attempt OR t.state NOT IN ('sending', 'unknown') OR t.stage <> 'delivery' THEN
         RETURN 'stale';
+    END IF;
+    IF t.state = 'unknown' THEN
+        PERFORM fila_reconciled(t, 'done');
     END IF;
     UPDATE deliveries SET state = 'sent', provider_id = nullif(p_provider_id, ''), sent_at = clock_timestamp()
     WHERE turn_id = p_turn AND part = p_part;
-    IF NOT EXISTS (SELECT FROM deliveries d WHERE d.turn_id = p_turn AND d.part > 0 AND d.state <> 'sent') THEN
+    -- What was sent is a prefix, so only what follows is looked at, however many parts there are.
+    IF NOT EXISTS (SELECT FROM deliveries d WHERE d.turn_id = p_turn AND d.part > p_part AND d.state <> 'sent') THEN
         PERFORM fila_finish(p_turn);
         RETURN 'done';
     ELSIF t.state = 'unknown' THEN
@@ -1388,7 +1715,8 @@ BEGIN
     PERFORM fila_require('reason', p_reason);
     c := fila_lock(p_project, p_phone);
     PERFORM fila_silence(p_project, c.phone);
-    UPDATE conversations SET mode = 'suspended', until = NULL, due_now_at = NULL, due_now_by = NULL WHERE project = p_project AND phone = c.phone;
+    UPDATE conversations SET mode = 'suspended', until = NULL, suspended_by = NULL, due_now_at = NULL, due_now_by = NULL
+    WHERE project = p_project AND phone = c.phone;
     INSERT INTO audit (project, phone, action, actor, reason) VALUES (p_project, c.phone, 'suspend', p_by, p_reason);
     RETURN 'suspended';
 END
@@ -1584,7 +1912,7 @@ CREATE TABLE public.receipts (
     reason text,
     received_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     CONSTRAINT receipts_check CHECK (((status = 'ignored'::text) = (reason IS NOT NULL))),
-    CONSTRAINT receipts_status_check CHECK ((status = ANY (ARRAY['queued'::text, 'ignored'::text])))
+    CONSTRAINT receipts_status_check CHECK ((status = ANY (ARRAY['queued'::text, 'ignored'::text, 'settled'::text])))
 )
 WITH (autovacuum_vacuum_insert_threshold='100000');
 
@@ -1599,7 +1927,7 @@ CREATE VIEW public.fila_lost AS
            FROM public.fila_mensagens q
           WHERE ((q.projeto = r.project) AND (q.telefone = r.phone) AND (q.id = r.id))))) AND (NOT (EXISTS ( SELECT
            FROM public.turns t
-          WHERE ((t.project = r.project) AND (t.phone = r.phone) AND (r.id = ANY (t.message_ids)))))));
+          WHERE ((t.project = r.project) AND (t.phone = r.phone) AND (r.id = ANY (t.message_ids)) AND (t.state <> 'superseded'::text))))));
 
 CREATE VIEW public.fila_overview AS
  SELECT p.name AS project,
@@ -1610,6 +1938,7 @@ CREATE VIEW public.fila_overview AS
     COALESCE(t.retrying, (0)::bigint) AS retrying,
     COALESCE(t.unknown, (0)::bigint) AS unknown,
     COALESCE(c.suspended, (0)::bigint) AS suspended,
+    COALESCE(c.suspended_by_dead, (0)::bigint) AS suspended_by_dead,
     COALESCE(c.human, (0)::bigint) AS human,
     ( SELECT count(*) AS count
            FROM public.turns d
@@ -1628,6 +1957,7 @@ CREATE VIEW public.fila_overview AS
            FROM public.turns o
           WHERE ((o.project = p.name) AND o.open)) t ON (true))
      LEFT JOIN LATERAL ( SELECT count(*) FILTER (WHERE (h.mode = 'suspended'::text)) AS suspended,
+            count(*) FILTER (WHERE ((h.mode = 'suspended'::text) AND (h.suspended_by IS NOT NULL))) AS suspended_by_dead,
             count(*) FILTER (WHERE (public.fila_mode(h.mode, h.until) = 'human'::text)) AS human
            FROM public.conversations h
           WHERE ((h.project = p.name) AND (h.mode <> 'agent'::text))) c ON (true))
