@@ -20,12 +20,12 @@ type Turn struct {
 	// Parts are what goes out, in order; part 0 is the fallback text of a dead turn.
 	Parts []Part `json:"parts"`
 	// Attempt counts from 1 and grows whenever the turn is begun again, for whatever reason.
-	Attempt       int        `json:"attempt"`
-	FirstAt       time.Time  `json:"first_at"`
-	DueAt         time.Time  `json:"due_at"`
-	DrainedAt     time.Time  `json:"drained_at"`
-	RepliedAt     *time.Time `json:"replied_at"`
-	FinishedAt    *time.Time `json:"finished_at"`
+	Attempt    int        `json:"attempt"`
+	FirstAt    time.Time  `json:"first_at"`
+	DueAt      time.Time  `json:"due_at"`
+	DrainedAt  time.Time  `json:"drained_at"`
+	RepliedAt  *time.Time `json:"replied_at"`
+	FinishedAt *time.Time `json:"finished_at"`
 	// KeptUntil is when a dead turn is deleted for its age; nil for all others.
 	KeptUntil     *time.Time `json:"kept_until,omitempty"`
 	NextAttemptAt *time.Time `json:"next_attempt_at"`

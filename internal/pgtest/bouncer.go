@@ -51,7 +51,7 @@ default_pool_size = 2
 	if err := os.WriteFile(configuration, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	startBouncer(t, exec.Command(program, append(asWhom(t, c.Host), configuration)...))
+	startBouncer(t, exec.CommandContext(context.WithoutCancel(t.Context()), program, append(asWhom(t, c.Host), configuration)...))
 	address := url.URL{Scheme: "postgres", User: url.User(c.User), Path: "/" + c.Database}
 	address.RawQuery = url.Values{"host": {folder}, "port": {"6432"}}.Encode()
 	await(t, "pgbouncer does not answer", func() bool {

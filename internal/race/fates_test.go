@@ -121,6 +121,14 @@ func (l *life) fresh() string {
 	return fmt.Sprint("m", l.next)
 }
 
+// used is an id that was there before, of whichever patient.
+func (l *life) used() string {
+	if l.next == 0 {
+		return l.fresh()
+	}
+	return fmt.Sprint("m", 1+l.random.IntN(l.next))
+}
+
 // erase forgets a patient, in the model too.
 func (l *life) erase(phone string) {
 	l.by("erase", `SELECT fila_erase('clinic', $1, 'ana')::text`, phone)
@@ -170,7 +178,7 @@ func (l *life) steps(phone string) map[string]func() {
 		"one that is too old": func() { l.accept(l.fresh(), phone, "too_old") },
 		"one of another team": func() { l.accept(l.fresh(), phone, "team") },
 		"the clinic writes":   func() { l.accept(l.fresh(), phone, "from_me") },
-		"a repetition":        func() { l.accept(fmt.Sprint("m", 1+l.random.IntN(l.next+1)), phone, nil) },
+		"a repetition":        func() { l.accept(l.used(), phone, nil) },
 		"a foreign row":       func() { l.foreign(phone) },
 		"a drain":             func() { l.drain(phone) },
 		"another drain":       func() { l.drain(phone) },
