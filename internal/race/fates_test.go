@@ -171,39 +171,43 @@ func (l *life) steps(phone string) map[string]func() {
 			l.exec(`UPDATE projects SET during_turn = $1, takeover_messages = $2, on_dead = $3`, during, takeover, dead)
 		}
 	}
+	message := func() { l.accept(l.fresh(), phone, nil) }
+	takeover := func() { l.by("takeover", `SELECT fila_takeover('clinic', $1, 60, 'ana', 'asked')`, phone) }
 	return map[string]func(){
-		"a message":           func() { l.accept(l.fresh(), phone, nil) },
-		"another message":     func() { l.accept(l.fresh(), phone, nil) },
-		"one of a group":      func() { l.accept(l.fresh(), phone, "group") },
-		"one that is too old": func() { l.accept(l.fresh(), phone, "too_old") },
-		"one of another team": func() { l.accept(l.fresh(), phone, "team") },
-		"the clinic writes":   func() { l.accept(l.fresh(), phone, "from_me") },
-		"a repetition":        func() { l.accept(l.used(), phone, nil) },
-		"a foreign row":       func() { l.foreign(phone) },
-		"a drain":             func() { l.drain(phone) },
-		"another drain":       func() { l.drain(phone) },
-		"a claim":             func() { l.exec(`SELECT fila_claim(ARRAY['clinic'], ARRAY[10], 'two', 100)`) },
-		"time passes":         func() { l.pass(200) },
-		"a reply":             replies("{a}", false),
-		"nothing to say":      replies("{}", false),
-		"a handoff":           replies("{}", true),
-		"the agent says 202":  func() { t := l.some(phone, "running"); l.ask(`SELECT fila_await_reply($1, $2, 100)`, t, attempt(t)) },
-		"the agent fails":     fails("running", "agent", "retry"),
-		"the agent refuses":   fails("running", "agent", "dead"),
-		"the agent is silent": fails("running", "agent", "unknown"),
-		"a part fails":        fails("sending", "delivery", "retry"),
-		"a part is refused":   fails("sending", "delivery", "dead"),
-		"a part is in doubt":  fails("sending", "delivery", "unknown"),
-		"a part is sent":      func() { t := l.some(phone, "sending"); l.ask(`SELECT fila_sent($1, $2, 1, 'p', true)`, t, attempt(t)) },
-		"an interrupt":        func() { t := l.some(phone, "running retrying"); l.ask(`SELECT fila_interrupt($1, $2)`, t, attempt(t)) },
-		"a confirm":           func() { t := l.some(phone, "running"); l.ask(`SELECT fila_confirm('clinic', $1, $2)`, t, attempt(t)) },
-		"a takeover":          func() { l.by("takeover", `SELECT fila_takeover('clinic', $1, 60, 'ana', 'asked')`, phone) },
-		"a release":           func() { l.by("release", `SELECT fila_release('clinic', $1, 'ana')`, phone) },
-		"a suspension":        func() { l.by("suspend", `SELECT fila_suspend('clinic', $1, 'ana', 'asked')`, phone) },
-		"resume and answer":   func() { l.by("resume", `SELECT fila_resume('clinic', $1, 'answer', 'ana')`, phone) },
-		"resume and discard":  func() { l.by("resume", `SELECT fila_resume('clinic', $1, 'discard', 'ana')`, phone) },
-		"a flush":             func() { l.by("flush", `SELECT fila_flush('clinic', $1, 'ana')`, phone) },
-		"a redrive":           func() { l.by("redrive", `SELECT fila_redrive($1, 'ana', 'mended', NULL, true)`, l.some(phone, "dead")) },
+		"an overtaken turn":    func() { message(); l.drain(phone); message(); replies("{a}", false)() },
+		"a takeover meanwhile": func() { message(); takeover() },
+		"a message":            message,
+		"another message":      message,
+		"one of a group":       func() { l.accept(l.fresh(), phone, "group") },
+		"one that is too old":  func() { l.accept(l.fresh(), phone, "too_old") },
+		"one of another team":  func() { l.accept(l.fresh(), phone, "team") },
+		"the clinic writes":    func() { l.accept(l.fresh(), phone, "from_me") },
+		"a repetition":         func() { l.accept(l.used(), phone, nil) },
+		"a foreign row":        func() { l.foreign(phone) },
+		"a drain":              func() { l.drain(phone) },
+		"another drain":        func() { l.drain(phone) },
+		"a claim":              func() { l.exec(`SELECT fila_claim(ARRAY['clinic'], ARRAY[10], 'two', 100)`) },
+		"time passes":          func() { l.pass(200) },
+		"a reply":              replies("{a}", false),
+		"nothing to say":       replies("{}", false),
+		"a handoff":            replies("{}", true),
+		"the agent says 202":   func() { t := l.some(phone, "running"); l.ask(`SELECT fila_await_reply($1, $2, 100)`, t, attempt(t)) },
+		"the agent fails":      fails("running", "agent", "retry"),
+		"the agent refuses":    fails("running", "agent", "dead"),
+		"the agent is silent":  fails("running", "agent", "unknown"),
+		"a part fails":         fails("sending", "delivery", "retry"),
+		"a part is refused":    fails("sending", "delivery", "dead"),
+		"a part is in doubt":   fails("sending", "delivery", "unknown"),
+		"a part is sent":       func() { t := l.some(phone, "sending"); l.ask(`SELECT fila_sent($1, $2, 1, 'p', true)`, t, attempt(t)) },
+		"an interrupt":         func() { t := l.some(phone, "running retrying"); l.ask(`SELECT fila_interrupt($1, $2)`, t, attempt(t)) },
+		"a confirm":            func() { t := l.some(phone, "running"); l.ask(`SELECT fila_confirm('clinic', $1, $2)`, t, attempt(t)) },
+		"a takeover":           takeover,
+		"a release":            func() { l.by("release", `SELECT fila_release('clinic', $1, 'ana')`, phone) },
+		"a suspension":         func() { l.by("suspend", `SELECT fila_suspend('clinic', $1, 'ana', 'asked')`, phone) },
+		"resume and answer":    func() { l.by("resume", `SELECT fila_resume('clinic', $1, 'answer', 'ana')`, phone) },
+		"resume and discard":   func() { l.by("resume", `SELECT fila_resume('clinic', $1, 'discard', 'ana')`, phone) },
+		"a flush":              func() { l.by("flush", `SELECT fila_flush('clinic', $1, 'ana')`, phone) },
+		"a redrive":            func() { l.by("redrive", `SELECT fila_redrive($1, 'ana', 'mended', NULL, true)`, l.some(phone, "dead")) },
 		"a discard": func() {
 			l.by("discard", `SELECT fila_discard($1, 'ana', 'no use')`, l.some(phone, "dead retrying unknown replied running"))
 		},
@@ -255,9 +259,9 @@ func bounded(fault string, lives int) int {
 // in exactly one place, and whatever was not answered says why.
 func TestEveryMessageHasOneFate(t *testing.T) {
 	t.Parallel()
-	lives := 20
+	lives := 12
 	if testing.Short() {
-		lives = 8
+		lives = 4
 	}
 	seed := rand.Uint64()
 	for _, fault := range []string{"", "supersede_loses_messages", "ignored_without_a_trace"} {
