@@ -42,7 +42,7 @@ func newRoot(c *cli) *cobra.Command {
 	root.AddCommand(
 		newServe(c), newCheck(c), newMigrate(c),
 		newStatus(c), newTurns(c), newDead(c), newConversation(c),
-		newImport(c), newDoctor(c), newVersion(c),
+		newImport(c), newDoctor(c), newBench(c), newVersion(c),
 	)
 	return root
 }

@@ -1,0 +1,168 @@
+package bench
+
+import (
+	"encoding/json"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// call is one call of the agent.
+type call struct {
+	phone string
+	ids   []string
+	start time.Time
+}
+
+// judge is the agent and the delivery, and sees every turn.
+type judge struct {
+	server   http.Server
+	listener net.Listener
+
+	mu        sync.Mutex
+	calls     map[int64]call
+	active    map[string]int64
+	overlaps  int
+	delivered map[int64]int
+}
+
+func newJudge() (*judge, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // A listener lives as long as its server.
+	if err != nil {
+		return nil, err
+	}
+	j := &judge{listener: listener, calls: map[int64]call{}, active: map[string]int64{}, delivered: map[int64]int{}}
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /agent", j.agent)
+	mux.HandleFunc("POST /delivery", j.delivery)
+	j.server.Handler, j.server.ReadHeaderTimeout = mux, settleFor
+	go func() { _ = j.server.Serve(listener) }()
+	return j, nil
+}
+
+func (j *judge) url() string { return "http://" + j.listener.Addr().String() }
+
+func (j *judge) agent(w http.ResponseWriter, r *http.Request) {
+	start := time.Now()
+	var turn struct {
+		TurnID   string `json:"turn_id"`
+		Phone    string
+		Messages []struct{ ID string }
+	}
+	if err := json.NewDecoder(r.Body).Decode(&turn); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	id, _ := strconv.ParseInt(turn.TurnID, 10, 64)
+	ids := make([]string, len(turn.Messages))
+	for i, m := range turn.Messages {
+		ids[i] = m.ID
+	}
+	j.mu.Lock()
+	if other, busy := j.active[turn.Phone]; busy && other != id {
+		j.overlaps++
+	}
+	j.active[turn.Phone] = id
+	if _, again := j.calls[id]; !again {
+		j.calls[id] = call{turn.Phone, ids, start}
+	}
+	j.mu.Unlock()
+	defer func() {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		if j.active[turn.Phone] == id {
+			delete(j.active, turn.Phone)
+		}
+	}()
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write([]byte(`{"reply":"Fazemos, sim."}`))
+}
+
+func (j *judge) delivery(w http.ResponseWriter, r *http.Request) {
+	var part struct {
+		TurnID string `json:"turn_id"`
+	}
+	if err := json.NewDecoder(r.Body).Decode(&part); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	id, _ := strconv.ParseInt(part.TurnID, 10, 64)
+	j.mu.Lock()
+	j.delivered[id]++
+	j.mu.Unlock()
+	w.WriteHeader(http.StatusOK)
+}
+
+// settled tells whether every acknowledged message is in a turn that was answered.
+func (j *judge) settled(messages int) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	seen := 0
+	for id, c := range j.calls {
+		if j.delivered[id] > 0 {
+			seen += len(c.ids)
+		}
+	}
+	return seen >= messages
+}
+
+// verdict fills in what the turns show. due is when each turn's burst was due, by the database.
+func (j *judge) verdict(r *Report, acked map[string]bool, due map[int64]time.Time) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	turns := make([]int64, 0, len(j.calls))
+	for id := range j.calls {
+		turns = append(turns, id)
+	}
+	slices.Sort(turns)
+	where := map[string]int64{}
+	last := map[string]string{}
+	var late []time.Duration
+	for _, id := range turns {
+		c := j.calls[id]
+		for _, m := range c.ids {
+			if where[m] != 0 {
+				r.Duplicated++
+			}
+			// Within a conversation ids grow in the order of sending.
+			if m <= last[c.phone] {
+				r.OutOfOrder++
+			}
+			where[m], last[c.phone] = id, m
+		}
+		if at, ok := due[id]; ok {
+			d := c.start.Sub(at)
+			if d < 0 {
+				r.Early++
+			}
+			late = append(late, d)
+		}
+		switch {
+		case j.delivered[id] == 0:
+			r.Undelivered++
+		case j.delivered[id] > 1:
+			r.Duplicated++
+		}
+	}
+	for m := range acked {
+		if where[m] == 0 {
+			r.Lost++
+		}
+	}
+	r.Turns, r.Overlapped = len(turns), j.overlaps
+	r.LatenessP50, r.LatenessP99, r.LatenessMax = milliseconds(quantile(late, 0.5)), milliseconds(quantile(late, 0.99)), milliseconds(quantile(late, 1))
+}
+
+// quantile sorts, and is 0 of nothing.
+func quantile(all []time.Duration, q float64) time.Duration {
+	if len(all) == 0 {
+		return 0
+	}
+	slices.Sort(all)
+	return all[min(len(all)-1, int(q*float64(len(all))))]
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

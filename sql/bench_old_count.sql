@@ -1,0 +1,2 @@
+-- How many rows were inserted.
+SELECT count(*) FROM fila_mensagens_old;
