@@ -114,14 +114,23 @@ BEGIN
         )
     )
     UNION ALL
-    SELECT 'overdue', g.project, g.telefone, 0
-    FROM page g
-    JOIN projects p ON p.name = g.project
-    JOIN conversations c ON c.project = g.project AND c.phone = g.telefone
-    WHERE fila_mode(c.mode, c.until) = 'agent'
-        AND NOT EXISTS (SELECT FROM turns t WHERE t.project = g.project AND t.phone = g.telefone AND t.open)
-    GROUP BY g.project, g.telefone
-    HAVING max(g.timestamp) < clock_timestamp() - max(p.debounce) OR min(g.timestamp) < clock_timestamp() - max(p.max_wait)
+    -- Looked up one by one, by whole keys: a plan that was made while the tables were small would read all conversations of the
+    -- project for each of these.
+    SELECT 'overdue', d.project, d.telefone, 0
+    FROM (
+        SELECT g.project, g.telefone
+        FROM page g
+        JOIN projects p ON p.name = g.project
+        GROUP BY g.project, g.telefone
+        HAVING max(g.timestamp) < clock_timestamp() - max(p.debounce) OR min(g.timestamp) < clock_timestamp() - max(p.max_wait)
+    ) d
+    CROSS JOIN LATERAL (
+        SELECT fila_mode(c.mode, c.until) AS mode FROM conversations c WHERE c.project = d.project AND c.phone = d.telefone OFFSET 0
+    ) v
+    LEFT JOIN LATERAL (
+        SELECT true AS open FROM turns t WHERE t.project = d.project AND t.phone = d.telefone AND t.open OFFSET 0
+    ) o ON true
+    WHERE v.mode = 'agent' AND o.open IS NULL
     UNION ALL
     SELECT 'page', g.project, max(g.telefone), count(*)::integer
     FROM page g

@@ -30,6 +30,11 @@ func writeReport(w io.Writer, p palette, o bench.Options, r bench.Report) {
 	}
 	figure(w, "CPU of 1,000", "service %.3f s, Postgres %s, generator %.3f s", r.ServiceCPUPerThousand, server, r.OwnCPUPerThousand)
 	figure(w, "memory", "%.1f MiB", float64(r.RSSBytes)/(1<<20))
+	for _, f := range r.Functions {
+		if f.Microseconds >= 1 {
+			figure(w, "  "+f.Name, "%.1f us a message, %.2f calls", f.Microseconds, f.Calls)
+		}
+	}
 	figure(w, "at rest", "%.1f transactions/s", r.IdleTxPerSecond)
 	if r.Baseline == nil {
 		return
@@ -46,7 +51,7 @@ func writeReport(w io.Writer, p palette, o bench.Options, r bench.Report) {
 }
 
 func figure(w io.Writer, name, format string, args ...any) {
-	fmt.Fprintf(w, "  %-16s %s\n", name, fmt.Sprintf(format, args...))
+	fmt.Fprintf(w, "  %-18s %s\n", name, fmt.Sprintf(format, args...))
 }
 
 // stages tells on a terminal what a long command is doing.

@@ -66,19 +66,29 @@ type Report struct {
 	LatenessP99    float64 `json:"lateness_p99_ms"`
 	LatenessMax    float64 `json:"lateness_max_ms"`
 	// SettleSeconds is from the last message until the last answer was delivered.
-	SettleSeconds         float64   `json:"settle_s"`
-	TxPerMessage          float64   `json:"tx_per_message"`
-	RowsPerMessage        float64   `json:"rows_per_message"`
-	MessagesPerCommit     float64   `json:"messages_per_commit"`
-	WALBytesPerMessage    float64   `json:"wal_bytes_per_message"`
-	RSSBytes              int64     `json:"rss_bytes"`
-	IdleTxPerSecond       float64   `json:"idle_tx_per_s"`
-	ServiceCPUPerThousand float64   `json:"service_cpu_s_per_1000"`
-	ServerCPUPerThousand  *float64  `json:"postgres_cpu_s_per_1000"`
-	OwnCPUPerThousand     float64   `json:"generator_cpu_s_per_1000"`
-	Seed                  uint64    `json:"seed"`
-	Baseline              *Baseline `json:"baseline,omitempty"`
-	Ratio                 *Ratio    `json:"ratio,omitempty"`
+	SettleSeconds         float64  `json:"settle_s"`
+	TxPerMessage          float64  `json:"tx_per_message"`
+	RowsPerMessage        float64  `json:"rows_per_message"`
+	MessagesPerCommit     float64  `json:"messages_per_commit"`
+	WALBytesPerMessage    float64  `json:"wal_bytes_per_message"`
+	RSSBytes              int64    `json:"rss_bytes"`
+	IdleTxPerSecond       float64  `json:"idle_tx_per_s"`
+	ServiceCPUPerThousand float64  `json:"service_cpu_s_per_1000"`
+	ServerCPUPerThousand  *float64 `json:"postgres_cpu_s_per_1000"`
+	OwnCPUPerThousand     float64  `json:"generator_cpu_s_per_1000"`
+	Seed                  uint64   `json:"seed"`
+	// Functions are those of the database that took most of its time; none where the server does not count them.
+	Functions []Function `json:"functions"`
+	Baseline  *Baseline  `json:"baseline,omitempty"`
+	Ratio     *Ratio     `json:"ratio,omitempty"`
+}
+
+// Function is one function of the database: how often it was called for a message, and the microseconds that a message spent in it
+// without what it calls.
+type Function struct {
+	Name         string  `json:"name"`
+	Calls        float64 `json:"calls_per_message"`
+	Microseconds float64 `json:"us_per_message"`
 }
 
 // Ratio is what may be compared between machines.

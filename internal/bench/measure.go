@@ -64,6 +64,9 @@ func measure(ctx context.Context, o Options, d *database) (r Report, err error) 
 	r.TurnsPerBurst = part(float64(r.Turns), float64(r.Bursts))
 	r.IdleTxPerSecond = idle
 	r.count(after, before)
+	if r.Functions, err = d.functions(ctx, float64(max(1, r.Messages))); err != nil {
+		return r, err
+	}
 	return r, ctx.Err()
 }
 
@@ -189,6 +192,23 @@ type database struct {
 	schema bool
 	server string
 	conn   *pgx.Conn
+}
+
+// functions is what of the server's time each message took.
+func (d *database) functions(ctx context.Context, messages float64) ([]Function, error) {
+	rows, err := d.conn.Query(ctx, statement.Named("bench_functions"))
+	if err != nil {
+		return nil, fmt.Errorf("read the functions: %w", err)
+	}
+	all := []Function{}
+	var name string
+	var calls int64
+	var spent float64
+	_, err = pgx.ForEachRow(rows, []any{&name, &calls, &spent}, func() error {
+		all = append(all, Function{name, float64(calls) / messages, spent * 1000 / messages})
+		return nil
+	})
+	return all, err
 }
 
 // due is when each turn's burst was due.
