@@ -52,10 +52,14 @@ LEFT JOIN LATERAL (
     WHERE h.project = p.name AND h.mode <> 'agent'
 ) c ON true
 LEFT JOIN LATERAL (
-    -- Of the last thousand turns, so that it costs the same whatever the age of the ledger.
+    -- Of the last thousand turns, so that it costs the same whatever the age of the ledger. A range and not an equation, because the
+    -- order would then be that of the primary key alone, and a project without turns would have all of it read.
     SELECT percentile_cont(0.99) WITHIN GROUP (ORDER BY extract(epoch FROM l.drained_at - l.due_at))::double precision AS p99_seconds
     FROM (
-        SELECT x.drained_at, x.due_at FROM turns x WHERE x.project = p.name ORDER BY x.id DESC LIMIT 1000
+        SELECT x.drained_at, x.due_at FROM turns x
+        WHERE x.project >= p.name AND x.project <= p.name
+        ORDER BY x.project DESC, x.id DESC
+        LIMIT 1000
     ) l
 ) lateness ON true;
 

@@ -18,6 +18,10 @@ DECLARE
     r text;
     f regprocedure;
 BEGIN
+    -- A function is open to everyone until somebody says otherwise: first of all, since the roles may not be there yet.
+    FOR f IN SELECT p.oid::regprocedure FROM pg_proc p WHERE p.pronamespace = current_schema()::regnamespace AND p.proname LIKE 'fila\_%' LOOP
+        EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', f);
+    END LOOP;
     FOREACH r IN ARRAY ARRAY['fila_owner', 'fila_service', 'fila_support', 'fila_feeder'] LOOP
         BEGIN
             IF to_regrole(r) IS NULL THEN
@@ -53,9 +57,7 @@ BEGIN
     ) ON turns TO fila_support;
     GRANT SELECT (turn_id, part, project, state, attempts, provider_id, intended_at, sent_at) ON deliveries TO fila_support;
 
-    -- A function is open to everyone until somebody says otherwise.
     FOR f IN SELECT p.oid::regprocedure FROM pg_proc p WHERE p.pronamespace = current_schema()::regnamespace AND p.proname LIKE 'fila\_%' LOOP
-        EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', f);
         EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO fila_service', f);
     END LOOP;
     REVOKE EXECUTE ON FUNCTION fila_grant_roles, fila_grant_feeder FROM fila_service;

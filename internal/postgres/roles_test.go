@@ -39,5 +39,14 @@ func TestMigrateWithoutTheRightToMakeRoles(t *testing.T) {
 	if _, err := postgres.Migrate(t.Context(), u.String()); err != nil {
 		t.Fatal(err)
 	}
+	conn, err := pgx.Connect(t.Context(), dba)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	var open int
+	if err := conn.QueryRow(t.Context(), `SELECT count(*) FROM pg_proc WHERE proname LIKE 'fila\_%' AND has_function_privilege('public', oid, 'EXECUTE')`).Scan(&open); err != nil || open != 0 {
+		t.Errorf("%d functions are open to everyone (%v)", open, err)
+	}
 	as(dba, `SELECT fila_grant_roles()`, `SET ROLE fila_support`, `SELECT * FROM fila_overview`)
 }

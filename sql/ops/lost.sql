@@ -1,8 +1,8 @@
--- Accepted messages that are in no fate, of the last 10,000. Always empty; a row here is an alarm. Further back, which takes
+-- Accepted messages that are in no fate, of the last 5,000. Always empty; a row here is an alarm. Further back, which takes
 -- longer: psql -v messages=10000000 -f lost.sql
 \if :{?messages}
 \else
-    \set messages 10000
+    \set messages 5000
 \endif
 SELECT l.project, l.id, l.phone, l.received_at
 FROM fila_lost l

@@ -1,11 +1,14 @@
 -- Each project's window against how its patients write, over its last 500 turns: messages a turn, pauses within a burst, and the
 -- share of turns whose patient went on within 30 s of their start. Many of those: the window is too short. Pauses far
--- below the window: it could be shorter. For one project, over its last 5,000: psql -v project=clinfeto -f windows.sql
+-- below the window: it could be shorter. For one project, over its last 3,000: psql -v project=clinfeto -f windows.sql
 \if :{?project}
-    \set turns 5000
+    \set turns 3000
+    \set its 'x.project = p.name'
 \else
     \set project ''
     \set turns 500
+    -- A range, and not an equation: else a project without turns would have those of all others read, by their number.
+    \set its 'x.project >= p.name AND x.project <= p.name'
 \endif
 SELECT
     p.name AS project,
@@ -29,8 +32,8 @@ CROSS JOIN LATERAL (
         ) AS went_on
     FROM (
         SELECT x.id, x.project, x.phone, x.fired_by, x.message_ids, x.drained_at FROM turns x
-        WHERE x.project = p.name
-        ORDER BY x.id DESC
+        WHERE :its
+        ORDER BY x.project DESC, x.id DESC
         LIMIT :turns
     ) l
     CROSS JOIN LATERAL (

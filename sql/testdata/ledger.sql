@@ -1,7 +1,7 @@
 -- A ledger of :turns turns of two messages and one part each, of five projects and as many conversations as a fifth of the turns, over the
 -- last month, with a few dead, unknown, waiting and suspended. The order of statements keeps the law of conservation.
 SELECT fila_open_project(name, 'BR', 10, 50, 100, ' ', 'queue', 3, 'suspend', true, 3600, 'ignore', '', false)
-FROM unnest(ARRAY['one', 'two', 'three', 'four', 'five']) AS p (name);
+FROM unnest(ARRAY['one', 'two', 'three', 'four', 'five', 'without_turns']) AS p (name);
 
 INSERT INTO conversations (project, phone, address)
 SELECT (ARRAY['one', 'two', 'three', 'four', 'five'])[1 + n % 5], '55319' || 80000000 + n, '55319' || 80000000 + n
