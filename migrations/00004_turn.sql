@@ -497,18 +497,25 @@ CREATE FUNCTION fila_reply(
 LANGUAGE plpgsql SET lock_timeout = '300ms' AS $$
 #variable_conflict use_column
 DECLARE
+    held record;
     t turns;
-    mode text;
     calling timestamptz;
 BEGIN
+    -- One statement for the conversation and its lock. The turn is read in the next: under the lock nobody changes it but
+    -- whoever renews its lease.
+    SELECT c.mode, p.during_turn INTO held
+    FROM turns o
+    CROSS JOIN LATERAL (
+        SELECT fila_mode(v.mode, v.until) AS mode FROM conversations v WHERE v.project = o.project AND v.phone = o.phone FOR NO KEY UPDATE
+    ) c
+    JOIN projects p ON p.name = o.project
+    WHERE o.id = p_turn AND o.project = p_project;
     SELECT * INTO t FROM turns WHERE id = p_turn AND project = p_project;
     IF NOT FOUND THEN
         verdict := 'absent';
         RETURN;
     END IF;
-    SELECT fila_mode(c.mode, c.until) INTO mode FROM conversations c WHERE c.project = t.project AND c.phone = t.phone FOR NO KEY UPDATE;
-    SELECT * INTO t FROM turns WHERE id = p_turn FOR NO KEY UPDATE;
-    IF t.state NOT IN ('running', 'retrying', 'unknown') OR t.stage <> 'agent' OR t.attempt <> coalesce(p_attempt, t.attempt) OR mode IS NULL THEN
+    IF t.state NOT IN ('running', 'retrying', 'unknown') OR t.stage <> 'agent' OR t.attempt <> coalesce(p_attempt, t.attempt) OR held.mode IS NULL THEN
         verdict := CASE
             -- The answer to the same call was lost on its way: nothing of it has been sent.
             WHEN p_send AND t.state = 'sending' AND t.attempt = p_attempt AND t.reply IS NOT DISTINCT FROM p_reply
@@ -529,23 +536,32 @@ BEGIN
     IF t.state = 'unknown' THEN
         PERFORM fila_reconciled(t, 'done');
     END IF;
+    t.handoff := p_handoff;
+    verdict := CASE
+        WHEN held.mode = 'human' THEN 'discarded'
+        WHEN held.mode <> 'suspended' AND held.during_turn <> 'queue' AND fila_overtaken(t) THEN 'superseded'
+        WHEN cardinality(p_parts) = 0 THEN 'done'
+        WHEN held.mode = 'suspended' OR NOT p_send THEN 'held'
+        ELSE 'send'
+    END;
+    -- One new version of the row, whatever was decided.
     UPDATE turns SET
-        state = 'replied', reply = p_reply, handoff = p_handoff, replied_at = clock_timestamp(), stage = 'delivery', reason = NULL,
+        state = CASE verdict WHEN 'discarded' THEN 'discarded' WHEN 'send' THEN 'sending' ELSE 'replied' END,
+        reason = CASE verdict WHEN 'discarded' THEN 'human' END,
+        finished_at = CASE verdict WHEN 'discarded' THEN clock_timestamp() END,
+        reply = p_reply, handoff = p_handoff, replied_at = clock_timestamp(), stage = 'delivery',
         reply_until = NULL, next_attempt_at = NULL, reconcile_since = NULL,
-        instance = coalesce(p_instance, t.instance), lease_until = clock_timestamp() + make_interval(secs => p_lease)
-    WHERE id = p_turn
-    RETURNING * INTO t;
-    IF mode = 'human' THEN
-        verdict := 'discarded';
-        UPDATE turns SET state = 'discarded', reason = 'human', finished_at = clock_timestamp(), lease_until = NULL WHERE id = p_turn;
-    ELSIF mode <> 'suspended' AND fila_overtaken(t) THEN
-        verdict := 'superseded';
+        instance = CASE WHEN calling IS NULL THEN coalesce(p_instance, t.instance) END,
+        lease_until = CASE
+            WHEN calling IS NOT NULL THEN calling
+            WHEN verdict = 'send' THEN clock_timestamp() + make_interval(secs => p_lease)
+        END
+    WHERE id = p_turn;
+    IF verdict = 'superseded' THEN
         PERFORM fila_supersede(p_turn, 'newer messages');
-    ELSIF cardinality(p_parts) = 0 THEN
-        verdict := 'done';
+    ELSIF verdict = 'done' THEN
         PERFORM fila_finish(p_turn);
-    ELSE
-        verdict := CASE WHEN mode = 'suspended' OR NOT p_send THEN 'held' ELSE 'send' END;
+    ELSIF verdict IN ('send', 'held') THEN
         INSERT INTO deliveries (turn_id, part, project, text, state, attempts, intended_at)
         SELECT
             p_turn, place, t.project, text,
@@ -553,12 +569,9 @@ BEGIN
             CASE WHEN place = 1 AND verdict = 'send' THEN 1 ELSE 0 END,
             CASE WHEN place = 1 AND verdict = 'send' THEN clock_timestamp() END
         FROM unnest(p_parts) WITH ORDINALITY AS part (text, place);
-        UPDATE turns SET
-            state = CASE verdict WHEN 'send' THEN 'sending' ELSE 'replied' END,
-            lease_until = CASE verdict WHEN 'send' THEN lease_until END
-        WHERE id = p_turn;
     END IF;
-    IF calling IS NOT NULL THEN
+    -- Both of these end the lease, and the call is still there.
+    IF calling IS NOT NULL AND verdict IN ('superseded', 'done') THEN
         UPDATE turns SET lease_until = calling, instance = NULL WHERE id = p_turn;
     END IF;
 END
@@ -632,9 +645,10 @@ LANGUAGE plpgsql SET lock_timeout = '300ms' AS $$
 DECLARE
     t turns;
 BEGIN
+    PERFORM FROM turns o
+    CROSS JOIN LATERAL (SELECT FROM conversations v WHERE v.project = o.project AND v.phone = o.phone FOR NO KEY UPDATE) c
+    WHERE o.id = p_turn;
     SELECT * INTO t FROM turns WHERE id = p_turn;
-    PERFORM FROM conversations c WHERE c.project = t.project AND c.phone = t.phone FOR NO KEY UPDATE;
-    SELECT * INTO t FROM turns WHERE id = p_turn FOR NO KEY UPDATE;
     IF t.attempt IS DISTINCT FROM p_attempt OR t.state NOT IN ('sending', 'unknown') OR t.stage <> 'delivery' THEN
         RETURN 'stale';
     END IF;
