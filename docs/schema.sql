@@ -999,6 +999,10 @@ DECLARE
     r text;
     f regprocedure;
 BEGIN
+    -- A function is open to everyone until somebody says otherwise: first of all, since the roles may not be there yet.
+    FOR f IN SELECT p.oid::regprocedure FROM pg_proc p WHERE p.pronamespace = current_schema()::regnamespace AND p.proname LIKE 'fila\_%' LOOP
+        EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', f);
+    END LOOP;
     FOREACH r IN ARRAY ARRAY['fila_owner', 'fila_service', 'fila_support', 'fila_feeder'] LOOP
         BEGIN
             IF to_regrole(r) IS NULL THEN
@@ -1034,9 +1038,7 @@ BEGIN
     ) ON turns TO fila_support;
     GRANT SELECT (turn_id, part, project, state, attempts, provider_id, intended_at, sent_at) ON deliveries TO fila_support;
 
-    -- A function is open to everyone until somebody says otherwise.
     FOR f IN SELECT p.oid::regprocedure FROM pg_proc p WHERE p.pronamespace = current_schema()::regnamespace AND p.proname LIKE 'fila\_%' LOOP
-        EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', f);
         EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO fila_service', f);
     END LOOP;
     REVOKE EXECUTE ON FUNCTION fila_grant_roles, fila_grant_feeder FROM fila_service;
@@ -1465,18 +1467,25 @@ CREATE FUNCTION public.fila_reply(p_project text, p_turn bigint, p_attempt integ
     AS $$
 #variable_conflict use_column
 DECLARE
+    held record;
     t turns;
-    mode text;
     calling timestamptz;
 BEGIN
+    -- One statement for the conversation and its lock. The turn is read in the next: under the lock nobody changes it but
+    -- whoever renews its lease.
+    SELECT c.mode, p.during_turn INTO held
+    FROM turns o
+    CROSS JOIN LATERAL (
+        SELECT fila_mode(v.mode, v.until) AS mode FROM conversations v WHERE v.project = o.project AND v.phone = o.phone FOR NO KEY UPDATE
+    ) c
+    JOIN projects p ON p.name = o.project
+    WHERE o.id = p_turn AND o.project = p_project;
     SELECT * INTO t FROM turns WHERE id = p_turn AND project = p_project;
     IF NOT FOUND THEN
         verdict := 'absent';
         RETURN;
     END IF;
-    SELECT fila_mode(c.mode, c.until) INTO mode FROM conversations c WHERE c.project = t.project AND c.phone = t.phone FOR NO KEY UPDATE;
-    SELECT * INTO t FROM turns WHERE id = p_turn FOR NO KEY UPDATE;
-    IF t.state NOT IN ('running', 'retrying', 'unknown') OR t.stage <> 'agent' OR t.attempt <> coalesce(p_attempt, t.attempt) OR mode IS NULL THEN
+    IF t.state NOT IN ('running', 'retrying', 'unknown') OR t.stage <> 'agent' OR t.attempt <> coalesce(p_attempt, t.attempt) OR held.mode IS NULL THEN
         verdict := CASE
             -- The answer to the same call was lost on its way: nothing of it has been sent.
             WHEN p_send AND t.state = 'sending' AND t.attempt = p_attempt AND t.reply IS NOT DISTINCT FROM p_reply
@@ -1497,23 +1506,32 @@ BEGIN
     IF t.state = 'unknown' THEN
         PERFORM fila_reconciled(t, 'done');
     END IF;
+    t.handoff := p_handoff;
+    verdict := CASE
+        WHEN held.mode = 'human' THEN 'discarded'
+        WHEN held.mode <> 'suspended' AND held.during_turn <> 'queue' AND fila_overtaken(t) THEN 'superseded'
+        WHEN cardinality(p_parts) = 0 THEN 'done'
+        WHEN held.mode = 'suspended' OR NOT p_send THEN 'held'
+        ELSE 'send'
+    END;
+    -- One new version of the row, whatever was decided.
     UPDATE turns SET
-        state = 'replied', reply = p_reply, handoff = p_handoff, replied_at = clock_timestamp(), stage = 'delivery', reason = NULL,
+        state = CASE verdict WHEN 'discarded' THEN 'discarded' WHEN 'send' THEN 'sending' ELSE 'replied' END,
+        reason = CASE verdict WHEN 'discarded' THEN 'human' END,
+        finished_at = CASE verdict WHEN 'discarded' THEN clock_timestamp() END,
+        reply = p_reply, handoff = p_handoff, replied_at = clock_timestamp(), stage = 'delivery',
         reply_until = NULL, next_attempt_at = NULL, reconcile_since = NULL,
-        instance = coalesce(p_instance, t.instance), lease_until = clock_timestamp() + make_interval(secs => p_lease)
-    WHERE id = p_turn
-    RETURNING * INTO t;
-    IF mode = 'human' THEN
-        verdict := 'discarded';
-        UPDATE turns SET state = 'discarded', reason = 'human', finished_at = clock_timestamp(), lease_until = NULL WHERE id = p_turn;
-    ELSIF mode <> 'suspended' AND fila_overtaken(t) THEN
-        verdict := 'superseded';
+        instance = CASE WHEN calling IS NULL THEN coalesce(p_instance, t.instance) END,
+        lease_until = CASE
+            WHEN calling IS NOT NULL THEN calling
+            WHEN verdict = 'send' THEN clock_timestamp() + make_interval(secs => p_lease)
+        END
+    WHERE id = p_turn;
+    IF verdict = 'superseded' THEN
         PERFORM fila_supersede(p_turn, 'newer messages');
-    ELSIF cardinality(p_parts) = 0 THEN
-        verdict := 'done';
+    ELSIF verdict = 'done' THEN
         PERFORM fila_finish(p_turn);
-    ELSE
-        verdict := CASE WHEN mode = 'suspended' OR NOT p_send THEN 'held' ELSE 'send' END;
+    ELSIF verdict IN ('send', 'held') THEN
         INSERT INTO deliveries (turn_id, part, project, text, state, attempts, intended_at)
         SELECT
             p_turn, place, t.project, text,
@@ -1521,12 +1539,9 @@ BEGIN
             CASE WHEN place = 1 AND verdict = 'send' THEN 1 ELSE 0 END,
             CASE WHEN place = 1 AND verdict = 'send' THEN clock_timestamp() END
         FROM unnest(p_parts) WITH ORDINALITY AS part (text, place);
-        UPDATE turns SET
-            state = CASE verdict WHEN 'send' THEN 'sending' ELSE 'replied' END,
-            lease_until = CASE verdict WHEN 'send' THEN lease_until END
-        WHERE id = p_turn;
     END IF;
-    IF calling IS NOT NULL THEN
+    -- Both of these end the lease, and the call is still there.
+    IF calling IS NOT NULL AND verdict IN ('superseded', 'done') THEN
         UPDATE turns SET lease_until = calling, instance = NULL WHERE id = p_turn;
     END IF;
 END
@@ -1652,9 +1667,10 @@ CREATE FUNCTION public.fila_sent(p_turn bigint, p_attempt integer, p_part intege
 DECLARE
     t turns;
 BEGIN
+    PERFORM FROM turns o
+    CROSS JOIN LATERAL (SELECT FROM conversations v WHERE v.project = o.project AND v.phone = o.phone FOR NO KEY UPDATE) c
+    WHERE o.id = p_turn;
     SELECT * INTO t FROM turns WHERE id = p_turn;
-    PERFORM FROM conversations c WHERE c.project = t.project AND c.phone = t.phone FOR NO KEY UPDATE;
-    SELECT * INTO t FROM turns WHERE id = p_turn FOR NO KEY UPDATE;
     IF t.attempt IS DISTINCT FROM p_attempt OR t.state NOT IN ('sending', 'unknown') OR t.stage <> 'delivery' THEN
         RETURN 'stale';
     END IF;
@@ -1774,14 +1790,23 @@ BEGIN
         )
     )
     UNION ALL
-    SELECT 'overdue', g.project, g.telefone, 0
-    FROM page g
-    JOIN projects p ON p.name = g.project
-    JOIN conversations c ON c.project = g.project AND c.phone = g.telefone
-    WHERE fila_mode(c.mode, c.until) = 'agent'
-        AND NOT EXISTS (SELECT FROM turns t WHERE t.project = g.project AND t.phone = g.telefone AND t.open)
-    GROUP BY g.project, g.telefone
-    HAVING max(g.timestamp) < clock_timestamp() - max(p.debounce) OR min(g.timestamp) < clock_timestamp() - max(p.max_wait)
+    -- Looked up one by one, by whole keys: a plan that was made while the tables were small would read all conversations of the
+    -- project for each of these.
+    SELECT 'overdue', d.project, d.telefone, 0
+    FROM (
+        SELECT g.project, g.telefone
+        FROM page g
+        JOIN projects p ON p.name = g.project
+        GROUP BY g.project, g.telefone
+        HAVING max(g.timestamp) < clock_timestamp() - max(p.debounce) OR min(g.timestamp) < clock_timestamp() - max(p.max_wait)
+    ) d
+    CROSS JOIN LATERAL (
+        SELECT fila_mode(c.mode, c.until) AS mode FROM conversations c WHERE c.project = d.project AND c.phone = d.telefone OFFSET 0
+    ) v
+    LEFT JOIN LATERAL (
+        SELECT true AS open FROM turns t WHERE t.project = d.project AND t.phone = d.telefone AND t.open OFFSET 0
+    ) o ON true
+    WHERE v.mode = 'agent' AND o.open IS NULL
     UNION ALL
     SELECT 'page', g.project, max(g.telefone), count(*)::integer
     FROM page g
@@ -1965,8 +1990,8 @@ CREATE VIEW public.fila_overview AS
            FROM ( SELECT x.drained_at,
                     x.due_at
                    FROM public.turns x
-                  WHERE (x.project = p.name)
-                  ORDER BY x.id DESC
+                  WHERE ((x.project >= p.name) AND (x.project <= p.name))
+                  ORDER BY x.project DESC, x.id DESC
                  LIMIT 1000) l) lateness ON (true));
 
 ALTER TABLE public.turns ALTER COLUMN id ADD GENERATED BY DEFAULT AS IDENTITY (
