@@ -709,7 +709,7 @@ BEGIN
     SELECT * INTO t FROM turns WHERE id = p_turn FOR NO KEY UPDATE;
     -- The agent may have called back while its own answer was lost: then the reply stands.
     IF t.attempt IS DISTINCT FROM p_attempt OR t.state NOT IN ('running', 'sending', 'replied', 'unknown') OR mode IS NULL
-        OR (p_stage = 'agent' AND t.stage <> 'agent') THEN
+        OR (p_stage = 'agent' AND t.stage <> 'agent') OR (p_stage = 'delivery' AND t.stage <> 'delivery') THEN
         -- Unless this very failure is written already, and only our answer was lost.
         RETURN CASE WHEN t.attempt = p_attempt AND t.state = 'dead' AND p_fate = 'dead' AND t.reason = p_error THEN 'dead' ELSE 'stale' END;
     END IF;
