@@ -247,6 +247,27 @@ func TestLostMessagesAreFoundOnceAndForAll(t *testing.T) {
 	lost(0, "once the receipts are gone")
 }
 
+// TestASupersededMessageMayBeLost on its way back to the queue: that it was in a turn once does not settle it.
+func TestASupersededMessageMayBeLost(t *testing.T) {
+	t.Parallel()
+	c := setup(t)
+	c.exec(`UPDATE projects SET during_turn = 'supersede'`)
+	c.waits("um")
+	c.exec(`SELECT fila_drain('clinic', ARRAY[$1], 'here', 30)`, phone)
+	if got := c.scrape()[`fila_lost_messages{project="clinic"}`]; got != 0 {
+		t.Errorf("%v lost while the turn runs", got)
+	}
+	c.exec(`INSERT INTO fila_mensagens_clinic (telefone, mensagem) VALUES ($1, 'dois')`, phone)
+	c.exec(`SELECT fila_adopt('clinic')`)
+	c.exec(`SELECT fila_reply('clinic', id, 1, 'ola', ARRAY['ola'], false, true, 'here', 30) FROM turns`)
+	c.exec(`DELETE FROM fila_mensagens WHERE superseded`)
+	var viewed float64
+	if err := c.pool.QueryRow(t.Context(), `SELECT count(*) FROM fila_lost`).Scan(&viewed); err != nil || viewed != 1 {
+		t.Errorf("fila_lost shows %v, want the superseded one (%v)", viewed, err)
+	}
+	c.shows(c.scrape(), map[string]float64{`fila_lost_messages{project="clinic"}`: 1})
+}
+
 func TestManyReceiptsAreReadInPages(t *testing.T) {
 	t.Parallel()
 	c := setup(t)

@@ -1,5 +1,5 @@
 -- Whether the tables stay small, and what keeps vacuum from cleaning up: first the tables with their dead rows and last vacuum, then
--- who holds the oldest snapshot (a transaction, a prepared one, a replication slot).
+-- who holds the oldest snapshot (a transaction, a prepared one, a replication slot), then indexes that nothing has used.
 SELECT
     s.relname AS table,
     pg_size_pretty(pg_total_relation_size(s.relid)) AS size,
@@ -26,4 +26,11 @@ FROM (
     SELECT 'replication slot', s.slot_name, coalesce(s.xmin, s.catalog_xmin), NULL FROM pg_replication_slots s WHERE coalesce(s.xmin, s.catalog_xmin) IS NOT NULL
 ) h
 ORDER BY age(h.xmin) DESC
+LIMIT 20;
+
+SELECT i.relname AS table, i.indexrelname AS unused_index, pg_size_pretty(pg_relation_size(i.indexrelid)) AS size
+FROM pg_stat_user_indexes i
+JOIN pg_index x ON x.indexrelid = i.indexrelid
+WHERE i.schemaname = ANY (current_schemas(false)) AND i.idx_scan = 0 AND NOT x.indisunique
+ORDER BY pg_relation_size(i.indexrelid) DESC
 LIMIT 20;

@@ -3,7 +3,7 @@
 -- below the window: it could be shorter. For one project, over its last 3,000: psql -v project=clinfeto -f windows.sql
 \if :{?project}
     \set turns 3000
-    \set its 'x.project = p.name'
+    \set its 'x.project = ' :'project'
 \else
     \set project ''
     \set turns 500
