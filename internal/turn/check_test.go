@@ -34,10 +34,17 @@ func (m *machine) overhearAsk(r *oneRun, a ask) {
 	if m.later[a.turn] || m.erasedTurns[a.turn] {
 		return // a call that was under way when the agent called back by itself, or when everything was erased
 	}
-	if open := m.before.openTurn(r.phone); open != nil && open.ID != a.turn {
+	if open := m.before.openTurn(r.phone); open != nil && open.ID != a.turn && !m.waitsFor(open, a.turn) {
 		m.Fatalf("invariant 6: the agent is asked about turn %d while turn %d is open", a.turn, open.ID)
 	}
 	m.checkOverlap(r)
+}
+
+// waitsFor tells whether an open turn is a redriven one that is not asked about before the discarded turn's process has hung up.
+// That process may have been on its way to its call when its turn was discarded.
+func (m *machine) waitsFor(open *turnRow, discarded int64) bool {
+	t := m.before.turn(discarded)
+	return open.State == "retrying" && t != nil && t.State == "discarded"
 }
 
 // checkOverlap: no process that is alive still asks about another turn of the conversation. One that was frozen for longer than
