@@ -1,6 +1,7 @@
 package turn_test
 
 import (
+	"bytes"
 	"context"
 	"net/http"
 	"net/http/httptest"
@@ -27,6 +28,9 @@ type clinic struct {
 	keeper  *turn.Keeper
 	runner  *turn.Runner
 	project *turn.Project
+	// log is what the instance's runner writes, ended the states of the turns it has told the end of.
+	log   bytes.Buffer
+	ended []string
 
 	mu     sync.Mutex
 	asked  int
@@ -85,8 +89,8 @@ func (c *clinic) instance(name string, lease time.Duration) {
 	c.keeper = turn.NewKeeper(c.store, zerolog.Nop())
 	c.runner = turn.NewRunner(c.store, c.keeper, turn.Observer{
 		Late: func(string, time.Duration) {}, AgentCalled: nothing, DeliveryCalled: nothing,
-		Ended: func(string, string) {}, Retry: func(string, time.Duration) {},
-	}, zerolog.Nop())
+		Ended: func(_, state string) { c.ended = append(c.ended, state) }, Retry: func(string, time.Duration) {},
+	}, zerolog.New(&c.log))
 }
 
 func (c *clinic) serve(w http.ResponseWriter, r *http.Request) {

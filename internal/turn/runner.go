@@ -58,7 +58,7 @@ type run struct {
 // Run runs the turn until it ends or waits. leased is when its lease was asked for, on the monotonic clock.
 func (r *Runner) Run(ctx context.Context, p *Project, w Work, leased time.Time) {
 	if w.State == stateDiscarded {
-		r.observe.Ended(w.Project, stateDiscarded)
+		(&run{Runner: r, work: &w, began: time.Now()}).ended(stateDiscarded)
 		return
 	}
 	kept, release := r.keeper.keep(ctx, w.ID, w.Attempt, leased)

@@ -1,6 +1,7 @@
 package turn_test
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -266,6 +267,23 @@ func TestHandBack(t *testing.T) {
 	c.want("state", c.state(), "done")
 	c.want("attempt", c.value(`SELECT attempt FROM turns`), "2")
 	c.want("crashes", c.value(`SELECT crashes FROM turns`), "0")
+}
+
+// A turn whose conversation a person took while nobody ran it is discarded by its claim, and told of like any other end.
+func TestDiscardedByItsClaim(t *testing.T) {
+	t.Parallel()
+	c := newClinic(t)
+	c.begin()
+	c.exec(`SELECT fila_takeover('clinic', $1, 60, 'ana', 'asked')`, phones[0])
+	c.exec(`UPDATE turns SET lease_until = clock_timestamp() - interval '1 second'`)
+	c.run(c.claim())
+	asked, sent := c.calls()
+	c.want("state", c.state(), "discarded")
+	c.want("calls", fmt.Sprint(asked, len(sent)), "0 0")
+	c.want("ends", fmt.Sprint(c.ended), "[discarded]")
+	if line := c.log.String(); strings.Count(line, "\n") != 1 || !strings.Contains(line, `"state":"discarded"`) {
+		t.Errorf("logged %q, want one line of the end", line)
+	}
 }
 
 // Where replies are kept and not delivered, the turn ends with its reply.
