@@ -58,7 +58,7 @@ type run struct {
 // Run runs the turn until it ends or waits. leased is when its lease was asked for, on the monotonic clock.
 func (r *Runner) Run(ctx context.Context, p *Project, w Work, leased time.Time) {
 	if w.State == stateDiscarded {
-		(&run{Runner: r, work: &w, began: time.Now()}).ended(stateDiscarded)
+		(&run{Runner: r, work: &w, began: time.Now()}).tell(stateDiscarded)
 		return
 	}
 	kept, release := r.keeper.keep(ctx, w.ID, w.Attempt, leased)
@@ -436,7 +436,7 @@ func (r *run) sayFallback() {
 	}
 }
 
-// ended tells of a turn's end, one line a turn.
+// ended tells of a turn's end, or lets go of one that is not ours to end.
 func (r *run) ended(verdict string) {
 	w := r.work
 	if verdict == "stale" || verdict == "absent" || verdict == "repeated" {
@@ -444,6 +444,12 @@ func (r *run) ended(verdict string) {
 		r.letGo()
 		return
 	}
+	r.tell(verdict)
+}
+
+// tell tells of where a turn came to rest, one line a turn.
+func (r *run) tell(verdict string) {
+	w := r.work
 	if verdict != Held {
 		r.observe.Ended(w.Project, verdict)
 	}
