@@ -10,13 +10,9 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"time"
 
 	"fila/internal/call"
 )
-
-// reconcileTimeout bounds the question after an unknown outcome, which is a look-up and asked again anyway.
-const reconcileTimeout = 30 * time.Second
 
 // Options say where the agent is and how it is called.
 type Options struct {
@@ -71,16 +67,11 @@ func New(o Options) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("agent: %w", err)
 	}
-	c := &Client{ask: ask}
-	if o.ReconcileURL == "" {
-		return c, nil
-	}
-	question := o.Call
-	question.URL, question.Timeout = o.ReconcileURL, min(o.Call.Timeout, reconcileTimeout)
-	if c.reconcile, err = call.New(question); err != nil {
+	reconcile, err := call.NewQuestion(o.Call, o.ReconcileURL)
+	if err != nil {
 		return nil, fmt.Errorf("agent reconcile: %w", err)
 	}
-	return c, nil
+	return &Client{ask: ask, reconcile: reconcile}, nil
 }
 
 // Ask sends the turn, with its id as the Idempotency-Key, and waits for the answer. The error is a *call.Failure.

@@ -88,6 +88,19 @@ func New(o Options) (*Client, error) {
 	return &Client{url: target, timeout: o.Timeout, header: header, key: key, transport: transport}, nil
 }
 
+// questionTimeout bounds a question after an unknown outcome, which is a look-up and asked again anyway.
+const questionTimeout = 30 * time.Second
+
+// NewQuestion makes the client that asks at another URL what became of the calls to a receiver: as they are called, but in half
+// a minute at most. Without a URL there is nobody to ask, and it is nil.
+func NewQuestion(receiver Options, url string) (*Client, error) {
+	if url == "" {
+		return nil, nil
+	}
+	receiver.URL, receiver.Timeout = url, min(receiver.Timeout, questionTimeout)
+	return New(receiver)
+}
+
 // Post sends a JSON body. The key is its Idempotency-Key and, where calls are signed, its webhook-id: give the same one
 // to every repetition. header is added to the client's own. The error is a *Failure.
 func (c *Client) Post(ctx context.Context, key string, header http.Header, body []byte) (Response, error) {

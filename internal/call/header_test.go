@@ -127,3 +127,20 @@ func TestOutcomes(t *testing.T) {
 		}
 	}
 }
+
+// A question is asked as its receiver is called, within half a minute.
+func TestNewQuestion(t *testing.T) {
+	t.Parallel()
+	for timeout, want := range map[time.Duration]time.Duration{time.Second: time.Second, time.Hour: 30 * time.Second} {
+		c, err := NewQuestion(Options{URL: "http://receiver/call", Timeout: timeout, SigningSecret: "s"}, "http://receiver/question")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.timeout != want || c.url.Path != "/question" || string(c.key) != "s" {
+			t.Errorf("timeout %s: asks %s within %s", timeout, c.url.Path, c.timeout)
+		}
+	}
+	if c, err := NewQuestion(Options{URL: "http://receiver/call", Timeout: time.Second}, ""); c != nil || err != nil {
+		t.Errorf("without a URL: %v, %v", c, err)
+	}
+}

@@ -9,17 +9,12 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"time"
 
 	"fila/internal/call"
 )
 
-const (
-	// reconcileTimeout bounds a look-up that is repeated anyway.
-	reconcileTimeout = 30 * time.Second
-	// maxProviderID is in bytes; what is longer is no id, and would not fit an index either.
-	maxProviderID = 512
-)
+// maxProviderID is in bytes; what is longer is no id, and would not fit an index either.
+const maxProviderID = 512
 
 // hook posts parts to a URL of the project's own.
 type hook struct {
@@ -32,16 +27,11 @@ func newHook(o Options) (*hook, error) {
 	if err != nil {
 		return nil, fmt.Errorf("delivery: %w", err)
 	}
-	h := &hook{send: send}
-	if o.ReconcileURL == "" {
-		return h, nil
-	}
-	question := o.Call
-	question.URL, question.Timeout = o.ReconcileURL, min(o.Call.Timeout, reconcileTimeout)
-	if h.reconcile, err = call.New(question); err != nil {
+	reconcile, err := call.NewQuestion(o.Call, o.ReconcileURL)
+	if err != nil {
 		return nil, fmt.Errorf("delivery reconcile: %w", err)
 	}
-	return h, nil
+	return &hook{send: send, reconcile: reconcile}, nil
 }
 
 // Send implements Channel. Any 2xx is delivered, whatever its body.
