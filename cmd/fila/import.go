@@ -59,42 +59,63 @@ func (c *cli) importTable(ctx context.Context, pool *postgres.Pool, project stri
 	if err != nil {
 		return err
 	}
-	moved := 0
+	told := imported{Project: project, Table: strings.Join(name, ".")}
 	for {
-		n, err := moveBatch(ctx, pool, project, name, importBatch)
+		n, err := told.moveBatch(ctx, pool, name, importBatch)
 		if err != nil {
 			bar.end()
-			return fmt.Errorf("import after %d rows: %w", moved, err)
+			return fmt.Errorf("%s; %s moved before that, the others are where they were: mend it and import again", sentence(err), counted(told.Moved, "row", "rows"))
 		}
-		moved += n
-		bar.show(moved)
+		bar.show(told.Moved)
 		if n < importBatch {
 			break
 		}
 	}
 	bar.end()
-	told := struct {
-		Project string `json:"project"`
-		Table   string `json:"table"`
-		Moved   int    `json:"moved"`
-	}{project, strings.Join(name, "."), moved}
-	return c.print(told, func(w io.Writer) {
-		fmt.Fprintf(w, "%s moved from %s to %s.\n", counted(moved, "row", "rows"), told.Table, project)
-	})
+	if err := pool.QueryRow(ctx, of(name, "import_left")).Scan(&told.Left, &told.WithoutID); err != nil {
+		return fmt.Errorf("count what is left: %w", err)
+	}
+	return c.print(told, told.write)
+}
+
+// imported is what became of the rows of an older table.
+type imported struct {
+	Project string `json:"project"`
+	Table   string `json:"table"`
+	Moved   int    `json:"moved"`
+	// Ignored are those of Moved that cannot be answered; the service records them as ignored.
+	Ignored int `json:"ignored"`
+	// Left are still in the older table; WithoutID are those of them that will not move.
+	Left      int `json:"left"`
+	WithoutID int `json:"without_id"`
+}
+
+func (i imported) write(w io.Writer) {
+	fmt.Fprintf(w, "%s moved from %s to %s.\n", counted(i.Moved, "row", "rows"), i.Table, i.Project)
+	if i.Ignored > 0 {
+		fmt.Fprintf(w, "%d of them without phone or text, or with one that is too long: the service records them as ignored, and does not answer them.\n", i.Ignored)
+	}
+	if i.WithoutID > 0 {
+		fmt.Fprintf(w, "%s without an id left in %s, since nobody knows their order: give each an id, then import again.\n", counted(i.WithoutID, "row", "rows"), i.Table)
+	}
+	if more := i.Left - i.WithoutID; more > 0 {
+		fmt.Fprintf(w, "%s came to %s meanwhile: import again once its writer has stopped.\n", counted(more, "row", "rows"), i.Table)
+	}
 }
 
 // moveBatch moves the oldest rows in one transaction, and says how many.
-func moveBatch(ctx context.Context, pool *postgres.Pool, project string, name pgx.Identifier, limit int) (int, error) {
-	moved := 0
-	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+func (i *imported) moveBatch(ctx context.Context, pool *postgres.Pool, name pgx.Identifier, limit int) (moved int, err error) {
+	ignored := 0
+	err = pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		// In a statement before: the next one's snapshot has to be later than the lock.
 		if _, err := tx.Exec(ctx, statement.Named("import_lock"), name.Sanitize()); err != nil {
 			return err
 		}
-		tag, err := tx.Exec(ctx, of(name, "import_move"), project, limit)
-		moved = int(tag.RowsAffected())
-		return err
+		return tx.QueryRow(ctx, of(name, "import_move"), i.Project, limit).Scan(&moved, &ignored)
 	})
+	if err == nil {
+		i.Moved, i.Ignored = i.Moved+moved, i.Ignored+ignored
+	}
 	return moved, err
 }
 

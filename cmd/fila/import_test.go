@@ -54,6 +54,43 @@ func TestImport(t *testing.T) {
 	o.run("import", "--project", "clinic", "--table", "antiga", "--json").expect(t, 0, `"moved": 0`)
 }
 
+// Old tables were made by hand: without a key, without time zones, with holes.
+func TestImportOfOddRows(t *testing.T) {
+	t.Parallel()
+	o := newOperator(t)
+	o.exec(`CREATE TABLE antiga (id numeric, id_mensagem varchar, telefone bigint, mensagem text, timestamp timestamp)`)
+	o.exec(`INSERT INTO antiga VALUES
+		(1, 'a', 5531999990001, 'um', '2020-01-01 10:00'), (2, NULL, 553199990001, 'dois', NULL), (3, 'a', 5531999990001, 'repetida', '2020-01-01 10:00'),
+		(4, 'b', 5531999990001, '', '2020-01-01'), (5, 'c', 5531999990001, NULL, '2020-01-01'), (6, 'd', NULL, 'de ninguém', '2020-01-01'),
+		(7, 'e', 5531999990001, 'sete', 'infinity'), (8, 'f', 5531999990001, 'oito', '-infinity'), (8, 'g', 5531999990002, 'oito também', NULL),
+		(9, repeat('h', 257), 5531999990001, 'longa', NULL), (NULL, 'i', 5531999990001, 'sem id', NULL)`)
+	o.run("import", "--project", "clinic", "--table", "antiga").expect(t, 0, "10 rows moved", "4 of them", "1 row without an id left")
+	if left := lookUp[string](o, `SELECT string_agg(mensagem, ',') FROM antiga`); left != "sem id" {
+		t.Errorf("%q is left", left)
+	}
+	o.exec(`SELECT fila_adopt('clinic')`)
+	if got := o.texts("clinic"); len(got) != 5 || !slices.Equal(got[:3], []string{"um", "dois", "sete"}) {
+		t.Errorf("got %q", got)
+	}
+	if n := lookUp[int](o, `SELECT count(*) FROM receipts WHERE status = 'ignored' AND reason IN ('empty', 'too_long')`); n != 4 {
+		t.Errorf("%d rows are on record as ignored", n)
+	}
+	o.run("import", "--project", "clinic", "--table", "antiga", "--json").expect(t, 0, `"moved": 0`, `"left": 1`, `"without_id": 1`)
+}
+
+func TestImportKeepsWhatItCannotMove(t *testing.T) {
+	t.Parallel()
+	o := newOperator(t)
+	o.oldTable("antiga")
+	o.exec(`INSERT INTO antiga (telefone, mensagem) SELECT '5531999990001', n::text FROM generate_series(1, 1500) n`)
+	o.exec(`CREATE FUNCTION deny() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no'; END $$`)
+	o.exec(`CREATE TRIGGER deny BEFORE DELETE ON antiga FOR EACH ROW WHEN (OLD.id = 1200) EXECUTE FUNCTION deny()`)
+	o.run("import", "--project", "clinic", "--table", "antiga").expect(t, 1, "1000 rows moved before that", "import again")
+	if n := lookUp[int](o, `SELECT count(*) FROM antiga`) + len(o.texts("clinic")); n != 1500 {
+		t.Errorf("there are %d rows", n)
+	}
+}
+
 func TestImportInBatches(t *testing.T) {
 	t.Parallel()
 	o := newOperator(t)
