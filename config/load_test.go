@@ -117,7 +117,7 @@ projects:
 		{"country", p.Country, ""},
 		{"paths", p.Webhook.Paths, map[string]string{"phone": "data.from"}},
 		{"headers", p.Agent.Headers.Reveal(), map[string]string{"Authorization": "Bearer x"}},
-		{"account", p.Delivery.Account.Reveal(), map[string]string{"account_sid": "AC1", "auth_token": "2", "from": "+5531999990001"}},
+		{"account", p.Delivery.Account, config.Account{"account_sid": "AC1", "auth_token": "2", "from": "+5531999990001"}},
 		{"a provider's public address", p.Delivery.URL, "https://api.twilio.com"},
 		{"takeover", p.Takeover.Duration, 3 * time.Second},
 		{"teams", p.Filters.AllowedTeams, []string{"12", "sales"}},

@@ -87,18 +87,13 @@ func hideUserinfo(raw string) string {
 type Headers map[string]Secret
 
 // Reveal returns the headers as they are sent.
-func (h Headers) Reveal() map[string]string { return reveal(h) }
-
-// Account is a provider's credentials and line by the names of its own API.
-type Account map[string]Secret
-
-// Reveal returns the account as the provider needs it.
-func (a Account) Reveal() map[string]string { return reveal(a) }
-
-func reveal(secrets map[string]Secret) map[string]string {
-	plain := make(map[string]string, len(secrets))
-	for name, secret := range secrets {
+func (h Headers) Reveal() map[string]string {
+	plain := make(map[string]string, len(h))
+	for name, secret := range h {
 		plain[name] = secret.Reveal()
 	}
 	return plain
 }
+
+// Account is a provider's credentials and line by the names of its own API.
+type Account map[string]Secret
