@@ -138,8 +138,11 @@ func (s *service) build(ctx context.Context) (err error) {
 // stored tells the scheduler and the metrics of a message that has been committed.
 func (s *service) stored(m queue.Message, r queue.Receipt) {
 	s.entrance.metrics.MessageStored(m.Project, r.Status)
-	if r.Status == queue.Queued {
+	switch {
+	case r.Status == queue.Queued:
 		s.scheduler.Arrived(m.Project, m.Phone)
+	case r.Resent:
+		s.scheduler.Watch(m.Project, m.Phone)
 	}
 }
 

@@ -4,12 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/rs/zerolog"
 
 	"fila/internal/pgtest"
 	"fila/internal/postgres"
@@ -254,6 +260,50 @@ func TestDatabaseAway(t *testing.T) {
 	if n := len(c.waiting("norte")); n != 2 {
 		t.Errorf("%d messages wait", n)
 	}
+}
+
+// losing is a connection that takes a request, and breaks when its answer comes, the next time that lose is set.
+type losing struct {
+	net.Conn
+	lose *atomic.Bool
+}
+
+// Read is net.Conn's.
+func (l losing) Read(b []byte) (int, error) {
+	n, err := l.Conn.Read(b)
+	if err == nil && l.lose.CompareAndSwap(true, false) {
+		_ = l.Close()
+		return 0, io.EOF
+	}
+	return n, err
+}
+
+// TestALostCommit: what is sent again over a new connection is a duplicate of itself, and whoever sets timers is told so.
+func TestALostCommit(t *testing.T) {
+	t.Parallel()
+	var lose atomic.Bool
+	var told []string
+	c := prepare(t, pgtest.New(t), Options{})
+	config := c.pool.Config()
+	config.MaxConns = 1 // the one that has asked for the types before, so that the next answer is that of the commit
+	dial := config.ConnConfig.DialFunc
+	config.ConnConfig.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		return losing{conn, &lose}, err
+	}
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	c.Queue = New(Options{Pool: pool, Log: zerolog.Nop(), Stored: func(m Message, r Receipt) { told = append(told, fmt.Sprint(m.ID, " ", r.Status, " ", r.Resent)) }})
+	c.start()
+	c.want(c.push(says("norte", 1, "a", "oi")), "queued")
+	lose.Store(true)
+	c.want(c.push(says("norte", 1, "b", "olá")), "duplicate")
+	c.want(c.push(says("norte", 1, "b", "olá"), says("norte", 1, "c", "bom dia")), "duplicate", "queued")
+	c.want(told, "a queued false", "b duplicate true", "b duplicate false", "c queued false")
+	c.want(c.waiting("norte"), "oi", "olá", "bom dia")
 }
 
 func TestNoDatabaseAtAll(t *testing.T) {

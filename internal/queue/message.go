@@ -34,6 +34,8 @@ type Receipt struct {
 	Status string
 	// Reason belongs to Ignored.
 	Reason string
+	// Resent says of a Duplicate that it may have been queued only now, by a commit whose answer was lost with its connection.
+	Resent bool
 }
 
 // What can become of a message.

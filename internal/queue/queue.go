@@ -123,6 +123,8 @@ type request struct {
 	messages []Message
 	bytes    int
 	deadline time.Time
+	// resent: the connection broke while the request was on it, and it was sent again.
+	resent   bool
 	receipts []Receipt
 	err      error
 	done     chan struct{}

@@ -107,6 +107,9 @@ func (w *writer) write(ctx context.Context, batch []*request, lock time.Duration
 		case attempt <= reconnects && repeatable(batch, err):
 			// Whatever broke this connection has most likely broken the others of the pool too.
 			w.options.Pool.Reset()
+			for _, r := range batch {
+				r.resent = true
+			}
 			pause(ctx, time.Duration(attempt)*reconnectPause)
 		case len(batch) > 1 && postgres.Code(err) == statementTooLong:
 			w.write(ctx, batch[:len(batch)/2], shortLock)
@@ -192,6 +195,7 @@ func (w *writer) answer(batch []*request, receipts []Receipt) {
 		mine := receipts[:len(r.messages):len(r.messages)]
 		receipts = receipts[len(r.messages):]
 		for i, m := range r.messages {
+			mine[i].Resent = r.resent && mine[i].Status == Duplicate
 			w.options.Stored(m, mine[i])
 		}
 		r.answer(mine, nil)

@@ -117,6 +117,18 @@ func (s *Scheduler) Arrived(project, phone string) {
 	}
 }
 
+// Watch tells of a conversation in which something may wait that nothing was heard of: the database says what, and when it is due.
+func (s *Scheduler) Watch(project, phone string) {
+	if l := s.lane(project); l != nil && !s.watches(l, phone) {
+		l.look(phone)
+	}
+}
+
+// watches tells whether the conversation comes up anyway.
+func (s *Scheduler) watches(l *lane, phone string) bool {
+	return s.timers.has(conversation{l.name, phone}) || l.has(phone)
+}
+
 // Wake brings the conversation up at once, and any turn of its project that may go on.
 func (s *Scheduler) Wake(project, phone string) {
 	if l := s.lane(project); l != nil {

@@ -160,6 +160,21 @@ func TestWake(t *testing.T) {
 	}, project("sul", 10*second))
 }
 
+// TestWatch: the database is asked at once, unless a timer stands for the conversation.
+func TestWatch(t *testing.T) {
+	t.Parallel()
+	w := &world{}
+	play(t, w, func() {
+		w.Arrived("sul", "1")
+		w.until(3 * second)
+		w.Watch("sul", "1")
+		w.Watch("sul", "2")
+		w.Watch("nobody", "1")
+		w.until(time.Minute)
+		w.expect("3s drain sul 2", "10s drain sul 1")
+	}, project("sul", 10*second))
+}
+
 func TestInterrupt(t *testing.T) {
 	t.Parallel()
 	interrupt := turn.Drained{Verdict: turn.Interrupt, Turn: 184}

@@ -102,7 +102,7 @@ func (s *Scheduler) sweepOnce(ctx context.Context, cursors map[string]string) (g
 		case "foreign":
 			s.adopt(ctx, l, f.Project)
 		case "overdue":
-			if !s.timers.has(conversation{f.Project, f.Phone}) && !l.has(f.Phone) {
+			if !s.watches(l, f.Phone) {
 				l.look(f.Phone)
 				unknown = true
 			}
