@@ -14,6 +14,7 @@ type severity string
 
 const (
 	fine    severity = "ok"
+	hint    severity = "hint"
 	warning severity = "warning"
 	failing severity = "error"
 )

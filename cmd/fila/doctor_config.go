@@ -29,8 +29,8 @@ func (c *cli) examineConfig(found *checkup) *config.Config {
 	for _, s := range shortSecrets(settings) {
 		found.add(warning, "configuration", "%s is shorter than %d characters and can be guessed: take a longer one, such as openssl rand -hex 24 prints", s, shortSecret)
 	}
-	for _, key := range missingSecrets(settings) {
-		found.add(warning, "configuration", "%s is missing: who is called there cannot tell our calls from others'; set it on both sides", key)
+	if missing := missingSecrets(settings); missing != nil {
+		found.add(hint, "configuration", "calls to other machines are not signed, and those cannot tell them from anybody's: set %s, on both sides", strings.Join(missing, ", "))
 	}
 	return settings
 }

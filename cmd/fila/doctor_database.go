@@ -2,13 +2,9 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
-	"syscall"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 
 	"fila/internal/postgres"
 	statement "fila/sql"
@@ -19,12 +15,6 @@ const (
 	oldestServer = 140000
 	// clockTolerance is by how much our clock and the database's may differ before the logs of both are hard to read together.
 	clockTolerance = 2 * time.Second
-	// oldSnapshot is how long a transaction may keep vacuum from its work before the small hot tables get slow.
-	oldSnapshot = 10 * time.Minute
-	// oldTransactions is the same for what has no time of its own, in transactions.
-	oldTransactions = 1_000_000
-	// unreadLog is how much of the write-ahead log a slot that nobody reads may keep.
-	unreadLog = 1 << 30
 	// locksEach is what one partition of the queue costs a query on the whole of it: itself and its two indexes.
 	locksEach = 3
 	// lostLook is how many of the newest messages are looked at.
@@ -47,7 +37,7 @@ type server struct {
 	pid               uint32
 }
 
-// examineDatabase looks at the server, then at its schema, then at the work; each only if the one before was there.
+// examineDatabase looks at the server, then at its schema, then at the work, which there is only with a schema.
 func examineDatabase(ctx context.Context, url string, found *checkup) {
 	pool, err := postgres.Open(ctx, postgres.Options{URL: url, MaxConns: 2, Name: "fila doctor"})
 	if err != nil {
@@ -57,12 +47,13 @@ func examineDatabase(ctx context.Context, url string, found *checkup) {
 	defer pool.Close()
 	d := database{pool: pool, found: found}
 	s, ok := d.server(ctx)
-	if !ok {
+	if !ok && !d.answers(ctx) {
 		return
 	}
 	d.pooler(ctx)
 	d.snapshot(ctx)
 	d.space(ctx)
+	d.log(ctx)
 	if examineSchema(ctx, url, found) {
 		d.tables(ctx, s)
 		d.work(ctx)
@@ -85,6 +76,13 @@ func (d database) ask(ctx context.Context, subject, name string, arguments []any
 		return false
 	}
 	return true
+}
+
+// answers tells whether there is any use in asking on.
+func (d database) answers(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, examination)
+	defer cancel()
+	return d.pool.Ping(ctx) == nil
 }
 
 func (d database) server(ctx context.Context) (s server, ok bool) {
@@ -136,7 +134,7 @@ func (s server) reportDurability(found *checkup) {
 		found.add(fine, "durability", "a commit is on disk when it is answered (synchronous_commit %s)", s.synchronous)
 	}
 	if s.vacuum == "off" {
-		found.add(failing, "vacuum", "autovacuum is off: the queue gets slower with every message that passed through; set it to on")
+		found.add(failing, "vacuum", "autovacuum is off: the queue gets slower with every message that passed through; set autovacuum and track_counts to on")
 	}
 }
 
@@ -147,94 +145,10 @@ func (s server) clockDifference(asked, answered time.Time) time.Duration {
 	return max(asked.Sub(theirs), theirs.Sub(answered), 0)
 }
 
-// pooler tells what stands in front of the server. A pooler makes up the process id that it tells a client; one in transaction mode
-// lends an idle client's server connection to the next.
-func (d database) pooler(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, examination)
-	defer cancel()
-	one, err := d.pool.Acquire(ctx)
-	if err != nil {
-		d.found.add(failing, "pooler", "%s", joined(err))
-		return
-	}
-	defer one.Release()
-	other, err := d.pool.Acquire(ctx)
-	if err != nil {
-		d.found.add(failing, "pooler", "%s", joined(err))
-		return
-	}
-	defer other.Release()
-	first, err := value[uint32](ctx, one, "doctor_pooler")
-	if err == nil && first == one.Conn().PgConn().PID() {
-		d.found.add(fine, "pooler", "none between us and the server")
-		return
-	}
-	second := uint32(0)
-	if err == nil {
-		second, err = value[uint32](ctx, other, "doctor_pooler")
-	}
-	mode := one.Conn().Config().DefaultQueryExecMode
-	switch {
-	case err != nil:
-		d.found.add(failing, "pooler", "%s", joined(err))
-	case second != first:
-		d.found.add(fine, "pooler", "there is one; sessions keep their server connection")
-	case mode == pgx.QueryExecModeCacheStatement:
-		d.found.add(warning, "pooler", "it is in transaction mode, and the URL asks for prepared statements: remove default_query_exec_mode, or set max_prepared_statements in pgbouncer 1.21 or newer")
-	default:
-		d.found.add(fine, "pooler", "there is one in transaction mode, which fila can work with; what a role needs is set with ALTER ROLE, not in the URL")
-	}
-}
-
-// snapshot looks for who keeps dead rows alive.
-func (d database) snapshot(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, examination)
-	defer cancel()
-	var holder string
-	var seconds float64
-	var transactions int64
-	err := d.pool.QueryRow(ctx, statement.Named("doctor_snapshot")).Scan(&holder, &seconds, &transactions)
-	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
-		d.found.add(failing, "vacuum", "%s", joined(err))
-		return
-	}
-	reportSnapshot(d.found, holder, time.Duration(seconds*float64(time.Second)), transactions)
-}
-
-func reportSnapshot(found *checkup, holder string, old time.Duration, transactions int64) {
-	if old < oldSnapshot && transactions < oldTransactions {
-		found.add(fine, "vacuum", "nobody holds an old snapshot")
-		return
-	}
-	found.add(warning, "vacuum", "%s keeps dead rows for %s and %d transactions: end it, and set idle_in_transaction_session_timeout", holder, age(old), transactions)
-}
-
-// space tells what can be known of the disk.
-func (d database) space(ctx context.Context) {
-	var whole, biggest string
-	var unread int64
-	if !d.ask(ctx, "disk", "doctor_space", nil, &whole, &biggest, &unread) {
-		return
-	}
-	if unread > unreadLog {
-		d.found.add(warning, "disk", "a replication slot that nobody reads keeps %d MiB of write-ahead log: drop it, or set max_slot_wal_keep_size", unread>>20)
-	}
-	text := fmt.Sprintf("the database takes %s (biggest table: %s)", whole, biggest)
-	var local syscall.Statfs_t
-	if syscall.Statfs(privateFolder, &local) != nil {
-		d.found.add(fine, "disk", "%s; watch the free space of its machine, which cannot be seen from here", text)
-		return
-	}
-	free := float64(local.Bavail) / float64(max(1, local.Blocks))
-	if free < 0.1 {
-		d.found.add(warning, "disk", "%s, and %.0f %% of the disk of %s are free: make room, a full disk stops the service", text, 100*free, privateFolder)
-		return
-	}
-	d.found.add(fine, "disk", "%s, %.0f %% of the disk of %s are free", text, 100*free, privateFolder)
-}
-
 // examineSchema says whether the schema can be worked with.
 func examineSchema(ctx context.Context, url string, found *checkup) bool {
+	ctx, cancel := context.WithTimeout(ctx, examination)
+	defer cancel()
 	list, err := postgres.Migrations(ctx, url)
 	if err != nil {
 		found.add(failing, "schema", "%s", joined(err))
@@ -257,13 +171,16 @@ func (d database) tables(ctx context.Context, s server) {
 		return
 	}
 	if without != "" {
-		d.found.add(failing, "vacuum", "autovacuum is off for %s: ALTER TABLE … RESET (autovacuum_enabled)", without)
+		d.found.add(failing, "vacuum", "autovacuum is off for %s: ALTER TABLE … RESET (autovacuum_enabled) each", without)
+	}
+	if s.locks == 0 {
+		return // that the server was not asked is a finding already
 	}
 	// Some sessions ask about every project at once: the overview, the metrics, the sweep.
 	if need := locksEach * partitions * 8; need > s.locks {
-		d.found.add(warning, "locks", "the lock table has room for %d, and %d projects may need %d: raise max_locks_per_transaction", s.locks, partitions, need)
+		d.found.add(warning, "locks", "the lock table has room for %d, and %s may need %d: raise max_locks_per_transaction", s.locks, counted(partitions, "project", "projects"), need)
 	} else {
-		d.found.add(fine, "locks", "the lock table has room for %d, %d projects may need %d", s.locks, partitions, need)
+		d.found.add(fine, "locks", "the lock table has room for %d, %s may need %d", s.locks, counted(partitions, "project", "projects"), need)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"fila/config"
 	"fila/internal/pgtest"
 	"fila/internal/postgres"
+	statement "fila/sql"
 )
 
 // installation is a durable server with a schema and these settings, an agent that answers, and a configuration for both. Nothing
@@ -71,7 +72,8 @@ func TestDoctor(t *testing.T) {
 	exec(`INSERT INTO fila_mensagens_clinic (telefone, mensagem, timestamp) VALUES ('55', 'x', now() - interval '1 hour')`)
 	exec(`ALTER ROLE postgres SET synchronous_commit = off`)
 	exec(`ALTER TABLE turns SET (autovacuum_enabled = false)`)
-	command(t, env, "doctor").expect(t, 1, "messages: 1 accepted and in no fate", "queue: 1 inserted by other programs", "synchronous_commit is off", "autovacuum is off for turns", "4 errors found")
+	exec(`ALTER TABLE receipts SET (autovacuum_enabled = off)`)
+	command(t, env, "doctor").expect(t, 1, "messages: 1 accepted and in no fate", "queue: 1 inserted by other programs", "synchronous_commit is off", "autovacuum is off for receipts, turns", "4 errors found")
 }
 
 func TestDoctorOfTheConfiguration(t *testing.T) {
@@ -106,9 +108,16 @@ func TestDoctorOfACarelessServer(t *testing.T) {
 
 func TestDoctorBehindAPooler(t *testing.T) {
 	t.Parallel()
-	behind := pgtest.Bouncer(t, pgtest.New(t))
-	env := map[string]string{"FILA_DATABASE_URL": behind, "FILA_CONFIG": file(t, withAgent(answering(t)))}
-	command(t, env, "doctor").expect(t, 1, "pooler: there is one in transaction mode, which fila can work with")
+	for mode, want := range map[string]string{
+		"session": "ok       pooler: " + string(perSession), "transaction": "ok       pooler: " + string(perTransaction), "statement": "error    pooler: " + string(perStatement),
+	} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			behind := pgtest.Bouncer(t, pgtest.New(t), mode)
+			env := map[string]string{"FILA_DATABASE_URL": behind, "FILA_CONFIG": file(t, withAgent(answering(t)))}
+			command(t, env, "doctor").expect(t, 1, want, "nobody holds an old snapshot", "every accepted message is in its place")
+		})
+	}
 }
 
 func TestDoctorKnocks(t *testing.T) {
@@ -145,16 +154,106 @@ func TestDoctorMissesSecretsOnTheWayOutside(t *testing.T) {
 
 func TestDoctorOfOldSnapshots(t *testing.T) {
 	t.Parallel()
+	name := "process 7"
 	for _, tt := range []struct {
 		old          time.Duration
 		transactions int64
+		seen         bool
 		want         severity
-	}{{0, 0, fine}, {9 * time.Minute, 100, fine}, {11 * time.Minute, 100, warning}, {0, 2_000_000, warning}} {
+	}{
+		{0, 0, true, fine}, {0, 0, false, hint}, {9 * time.Minute, 100, true, fine}, {11 * time.Minute, 100, true, warning}, {0, 2_000_000, false, warning},
+	} {
 		var found checkup
-		reportSnapshot(&found, "process 7", tt.old, tt.transactions)
+		seconds := tt.old.Seconds()
+		holder{name: &name, seconds: &seconds, transactions: &tt.transactions, seen: tt.seen}.report(&found)
 		if found[0].Severity != tt.want {
-			t.Errorf("%v, %d: %v", tt.old, tt.transactions, found)
+			t.Errorf("%+v: %v", tt, found)
 		}
+	}
+	var found checkup
+	holder{seen: true}.report(&found)
+	holder{name: &name, transactions: new(int64(2_000_000))}.report(&found)
+	if found[0].Severity != fine || found[1].Severity != warning {
+		t.Errorf("got %v", found)
+	}
+}
+
+func TestDoctorSeesWhoKeepsVacuumWaiting(t *testing.T) {
+	t.Parallel()
+	env, exec := installation(t, map[string]string{"wal_level": "logical", "max_prepared_transactions": "2"})
+	conn, err := pgx.Connect(t.Context(), env["FILA_DATABASE_URL"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.Background()) }()
+	oldest := func() string {
+		t.Helper()
+		var h holder
+		if err := conn.QueryRow(t.Context(), statement.Named("doctor_snapshot")).Scan(&h.seen, &h.name, &h.seconds, &h.transactions); err != nil {
+			t.Fatal(err)
+		}
+		if h.name == nil {
+			return ""
+		}
+		return *h.name
+	}
+	if got := oldest(); got != "" {
+		t.Errorf("%s keeps something", got)
+	}
+	for _, step := range []struct{ begin, want, end string }{
+		{`BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1`, "idle in transaction", `COMMIT`},
+		{`BEGIN; SELECT txid_current(); PREPARE TRANSACTION 'forgotten'`, "prepared transaction forgotten", `ROLLBACK PREPARED 'forgotten'`},
+		{`SELECT pg_create_logical_replication_slot('left', 'test_decoding')`, "replication slot left", `SELECT pg_drop_replication_slot('left')`},
+	} {
+		exec(step.begin)
+		if got := oldest(); !strings.Contains(got, step.want) {
+			t.Errorf("%s: %q keeps something", step.begin, got)
+		}
+		exec(step.end)
+	}
+}
+
+func TestDoctorOfAFullLog(t *testing.T) {
+	t.Parallel()
+	env, exec := installation(t, map[string]string{"max_wal_size": "32MB", "min_wal_size": "32MB", "wal_keep_size": "1GB"})
+	for range 8 {
+		exec(`SELECT pg_logical_emit_message(false, 'fill', 'x')`)
+		exec(`SELECT pg_switch_wal()`)
+	}
+	command(t, env, "doctor").expect(t, 0, "warning  disk: the write-ahead log takes", "times max_wal_size")
+}
+
+func TestDoctorWithFewRights(t *testing.T) {
+	t.Parallel()
+	env, exec := installation(t, nil)
+	exec(`CREATE ROLE looker LOGIN`)
+	exec(`GRANT fila_support TO looker`)
+	env["FILA_DATABASE_URL"] = strings.Replace(env["FILA_DATABASE_URL"], "postgres://postgres@", "postgres://looker@", 1)
+	command(t, env, "doctor").expect(t, 0, "hint     vacuum: ", "hint     disk: ", "GRANT pg_monitor", "every accepted message is in its place")
+}
+
+func TestDoctorLooksAtSomeOfTheLedger(t *testing.T) {
+	t.Parallel()
+	o := newOperator(t)
+	o.exec(`INSERT INTO receipts (id, project, message_id, phone, status, reason)
+		SELECT n * 10, 'clinic', n::text, '55', CASE WHEN n IN (1, 99) THEN 'queued' ELSE 'ignored' END, CASE WHEN n NOT IN (1, 99) THEN 'empty' END
+		FROM generate_series(1, 100) n`)
+	for look, want := range map[int][2]int64{10: {1, 10}, 100: {2, 100}, 1000: {2, 100}} {
+		var lost, looked int64
+		if err := o.pool.QueryRow(t.Context(), statement.Named("doctor_lost"), look).Scan(&lost, &looked); err != nil || [2]int64{lost, looked} != want {
+			t.Errorf("of %d: %d of %d are lost, error %v", look, lost, looked, err)
+		}
+	}
+}
+
+func TestDoctorWaitsForNobody(t *testing.T) {
+	t.Parallel()
+	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	defer silent.Close()
+	var found checkup
+	address{key: "agent.url", url: silent.URL + "?key=segredo"}.examine(t.Context(), &http.Client{Timeout: 20 * time.Millisecond}, &found)
+	if found[0].Severity != failing || !strings.Contains(found[0].Text, "no answer within") || strings.Contains(found[0].Text, "segredo") {
+		t.Errorf("got %v", found)
 	}
 }
 

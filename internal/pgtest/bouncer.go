@@ -17,9 +17,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Bouncer puts pgbouncer in front of a test's database, in transaction mode with two connections to the server, and returns
-// the address behind which it is. The test is skipped where pgbouncer is not installed.
-func Bouncer(t testing.TB, database string) string {
+// Bouncer puts pgbouncer in front of a test's database, in this mode (session, transaction, statement) with two connections to the
+// server, and returns the address behind which it is. The test is skipped where pgbouncer is not installed.
+func Bouncer(t testing.TB, database, mode string) string {
 	t.Helper()
 	program, err := exec.LookPath("pgbouncer")
 	if err != nil {
@@ -45,9 +45,9 @@ listen_addr =
 listen_port = 6432
 unix_socket_dir = %s
 auth_type = any
-pool_mode = transaction
+pool_mode = %s
 default_pool_size = 2
-`, c.Database, c.Host, c.Port, c.User, password, folder)
+`, c.Database, c.Host, c.Port, c.User, password, folder, mode)
 	if err := os.WriteFile(configuration, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}

@@ -41,7 +41,7 @@ func push(t *testing.T, pool *postgres.Pool, project, phone, text string) {
 func TestThroughAPoolerInTransactionMode(t *testing.T) {
 	t.Parallel()
 	direct := pgtest.Empty(t)
-	address := pgtest.Bouncer(t, direct)
+	address := pgtest.Bouncer(t, direct, "transaction")
 	for range 2 {
 		if _, err := postgres.Migrate(t.Context(), address); err != nil {
 			t.Fatal(err)
