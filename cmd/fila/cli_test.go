@@ -148,6 +148,11 @@ func TestUsage(t *testing.T) {
 		{"dead redrive --by ana --reason x", "ID is missing"},
 		{"dead redrive 1 --by ana", "--reason is missing"},
 		{"dead discard 1 --reason x", "--by is missing"},
+		{"dead discard --all --by ana --reason x", "--all"},
+		{"dead redrive 1 --all --by ana --reason x", "either IDs"},
+		{"dead redrive --project= --by ana --reason x", "--project is empty"},
+		{"dead redrive --all --project a --by ana --reason x", "exclude each other"},
+		{"turns --phone \xff", "argument 3 is not UTF-8"},
 		{"conversation show", "PROJECT is missing"},
 		{"conversation show clinic", "PHONE is missing"},
 		{"conversation takeover clinic 55", "--by is missing"},
@@ -165,6 +170,13 @@ func TestUsage(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestBlankIsMissing(t *testing.T) {
+	t.Parallel()
+	command(t, nil, "dead", "discard", "1", "--by", " ", "--reason", "x").expect(t, 2, "--by is missing")
+	command(t, nil, "conversation", "show", "clinic", " ").expect(t, 2, "PHONE is empty")
+	command(t, nil, "conversation", "flush", "", phone).expect(t, 2, "PROJECT is empty")
 }
 
 func TestHelpAndVersion(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os/user"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -33,15 +34,31 @@ func newConversation(c *cli) *cobra.Command {
 		newConversationShow(c), newTakeover(c), newRelease(c), newSuspend(c), newResume(c), newFlush(c), newTyping(c), newExport(c), newErase(c))
 }
 
+// conversationNamed checks that both halves of the name are there.
+func conversationNamed(cmd *cobra.Command, args []string) error {
+	if err := exactly("PROJECT", "PHONE")(cmd, args); err != nil {
+		return err
+	}
+	for i, name := range []string{"PROJECT", "PHONE"} {
+		if strings.TrimSpace(args[i]) == "" {
+			return usagef(cmd, "%s is empty", name)
+		}
+	}
+	return nil
+}
+
 // steer is a command that does one thing to a conversation.
 func (c *cli) steer(name, short string, needs []string, act action) *cobra.Command {
 	return &cobra.Command{
-		Use: name + " PROJECT PHONE", Short: short, Args: exactly("PROJECT", "PHONE"),
+		Use: name + " PROJECT PHONE", Short: short, Args: conversationNamed,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := required(cmd, needs...); err != nil {
 				return err
 			}
 			return c.connected(cmd, func(ctx context.Context, pool *postgres.Pool) error {
+				if err := knownProject(ctx, pool, args[0]); err != nil {
+					return err
+				}
 				said, err := act(ctx, conversation.NewStore(pool), args[0], args[1])
 				if err == nil {
 					fmt.Fprintln(c.stdout, said)
@@ -163,7 +180,7 @@ func (c *cli) somebody(by string) string {
 
 func newConversationShow(c *cli) *cobra.Command {
 	return c.withJSON(&cobra.Command{
-		Use: "show PROJECT PHONE", Short: "Show who has the floor, what waits, and the last turns", Args: exactly("PROJECT", "PHONE"),
+		Use: "show PROJECT PHONE", Short: "Show who has the floor, what waits, and the last turns", Args: conversationNamed,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.connected(cmd, func(ctx context.Context, pool *postgres.Pool) error {
 				return c.showConversation(ctx, pool, args[0], args[1])

@@ -16,7 +16,7 @@ import (
 func newExport(c *cli) *cobra.Command {
 	var f floor
 	cmd := c.withJSON(&cobra.Command{
-		Use: "export PROJECT PHONE", Short: "Print everything that is held about the phone, as one JSON document", Args: exactly("PROJECT", "PHONE"),
+		Use: "export PROJECT PHONE", Short: "Print everything that is held about the phone, as one JSON document", Args: conversationNamed,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.connected(cmd, func(ctx context.Context, pool *postgres.Pool) error {
 				return c.export(ctx, pool, args[0], args[1], c.somebody(f.by))

@@ -47,6 +47,7 @@ func TestTyping(t *testing.T) {
 	t.Parallel()
 	o := newOperator(t)
 	o.run("conversation", "typing", "clinic", phone).expect(t, 0, "nothing waits")
+	o.run("conversation", "typing", "nobody", phone).expect(t, 1, "nobody", "fila status")
 	o.push("clinic", phone, "oi")
 	o.run("conversation", "typing", "clinic", phone).expect(t, 0, "window restarted")
 	if !lookUp[bool](o, `SELECT typing_at IS NOT NULL FROM conversations WHERE phone = $1`, phone) {

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -61,45 +60,16 @@ func (c *cli) showDead(ctx context.Context, pool *postgres.Pool, id int64) error
 	case turn.State != "dead":
 		return fmt.Errorf("turn %d is %s, not dead: fila turns show %d shows it", id, turn.State, id)
 	}
-	return c.print(turn, func(w io.Writer) { writeTurn(w, c.palette(), turn) })
-}
-
-// verdict is who decides about dead turns, why, and which.
-type verdict struct {
-	by, reason string
-	force      bool
-	ids        []int64
-}
-
-func (v *verdict) flags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&v.by, "by", "", "`name` of who decides (required)")
-	cmd.Flags().StringVar(&v.reason, "reason", "", "`why`, for the audit (required)")
-}
-
-// turns reads the ids; each counts once.
-func (v *verdict) turns(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return usagef(cmd, "ID is missing")
-	}
-	known := map[int64]bool{}
-	for _, text := range args {
-		id, err := turnID(cmd, text)
-		if err != nil {
-			return err
-		}
-		if !known[id] {
-			known[id] = true
-			v.ids = append(v.ids, id)
-		}
-	}
-	return nil
+	return c.writeTurn(ctx, pool, turn)
 }
 
 func newDeadRedrive(c *cli) *cobra.Command {
 	var v verdict
 	var dryRun bool
 	cmd := c.withJSON(&cobra.Command{
-		Use: "redrive ID...", Short: "Begin dead turns again: the same turn under the same key", Args: v.turns,
+		Use: "redrive ID... | --project P | --all", Short: "Begin dead turns again: the same turn under the same key", Args: v.turnsOrMany,
+		Long: "Begins dead turns again, each under its own key: those that are named, or all of a project, or all there are, the oldest first.\n" +
+			"Of one conversation only one turn may be open: the others are refused, until that one has ended.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if dryRun {
 				return c.connected(cmd, func(ctx context.Context, pool *postgres.Pool) error { return c.previewRedrive(ctx, pool, v) })
@@ -115,6 +85,8 @@ func newDeadRedrive(c *cli) *cobra.Command {
 	})
 	v.flags(cmd)
 	cmd.Flags().BoolVar(&v.force, "force", false, "also when a later turn of the conversation was answered already")
+	cmd.Flags().StringVar(&v.project, "project", "", "all dead turns of this `project`, the oldest first")
+	cmd.Flags().BoolVar(&v.all, "all", false, "all dead turns, the oldest first")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "change nothing; say what would happen to whom")
 	return cmd
 }
@@ -135,29 +107,4 @@ func newDeadDiscard(c *cli) *cobra.Command {
 	})
 	v.flags(cmd)
 	return cmd
-}
-
-// settle does the same to each turn in a transaction of its own, and fails if one of them failed.
-func (c *cli) settle(cmd *cobra.Command, v verdict, done string, act func(context.Context, *conversation.Store, int64) error) error {
-	return c.connected(cmd, func(ctx context.Context, pool *postgres.Pool) error {
-		store := conversation.NewStore(pool)
-		var failed failures
-		settled := []string{}
-		for _, id := range v.ids {
-			if err := act(ctx, store, id); err != nil {
-				failed = append(failed, fmt.Errorf("turn %d was not %s: %s", id, done, sentence(err)))
-				continue
-			}
-			settled = append(settled, fmt.Sprint(id))
-		}
-		err := c.print(map[string][]string{done: settled}, func(w io.Writer) {
-			for _, id := range settled {
-				fmt.Fprintf(w, "turn %s %s\n", id, done)
-			}
-		})
-		if err != nil || failed == nil {
-			return err
-		}
-		return failed
-	})
 }

@@ -26,57 +26,83 @@ type preview struct {
 	AgeSeconds  *float64 `json:"age_seconds"`
 	DeadSeconds *float64 `json:"dead_seconds"`
 	Messages    int      `json:"messages"`
+
+	turn int64
 }
 
-// previewRedrive does it all in one transaction, by the same rules, and takes it back.
+// previewRedrive does it all, by the same rules, and takes it back: each conversation in a transaction of its own, since its
+// messages wait meanwhile.
 func (c *cli) previewRedrive(ctx context.Context, pool *postgres.Pool, v verdict) error {
-	tx, err := pool.Begin(ctx)
+	ids, err := v.chosen(ctx, pool)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	now, err := value[time.Time](ctx, tx, "clock")
+	now, err := value[time.Time](ctx, pool, "clock")
 	if err != nil {
 		return fmt.Errorf("read the database's clock: %w", err)
 	}
-	all := []preview{}
-	for _, id := range v.ids {
-		one, err := previewOne(ctx, tx, id, v.force, now)
-		if err != nil {
+	all := make([]preview, len(ids))
+	together := map[string][]*preview{}
+	for i, id := range ids {
+		if all[i], err = previewOf(ctx, pool, id, now); err != nil {
 			return err
 		}
-		all = append(all, one)
+		// Turns that are not known have no conversation.
+		with := all[i].Project + ":" + all[i].Phone
+		together[with] = append(together[with], &all[i])
+	}
+	for _, turns := range together {
+		if err := previewTogether(ctx, pool, turns, v.force); err != nil {
+			return err
+		}
 	}
 	return c.print(map[string][]preview{"would_redrive": all}, func(w io.Writer) {
 		t := newTable(c.palette(), right("ID"), left("PROJECT"), left("PHONE"), right("AGE"), right("DEAD FOR"), right("MESSAGES"), left("WOULD"))
 		for _, p := range all {
 			t.row(p.ID, p.Project, p.Phone, seconds(p.AgeSeconds), seconds(p.DeadSeconds), fmt.Sprint(p.Messages), p.Would)
 		}
-		t.write(w, "")
+		t.write(w, "No dead turns.")
 		fmt.Fprintln(w, "Nothing was changed.")
 	})
 }
 
-func previewOne(ctx context.Context, tx pgx.Tx, id int64, force bool, now time.Time) (preview, error) {
-	p := preview{ID: fmt.Sprint(id), Project: "-", Phone: "-"}
-	turn, err := ledger.New(tx).Turn(ctx, "", id)
-	if err != nil && !errors.Is(err, ledger.ErrNotFound) {
+// previewOf is what is known of a turn.
+func previewOf(ctx context.Context, db ledger.Querier, id int64, now time.Time) (preview, error) {
+	p := preview{ID: fmt.Sprint(id), Project: "-", Phone: "-", turn: id}
+	turn, err := ledger.New(db).Turn(ctx, "", id)
+	if errors.Is(err, ledger.ErrNotFound) {
+		return p, nil
+	}
+	if err != nil {
 		return p, err
 	}
-	if err == nil {
-		p.Project, p.Phone, p.Messages = turn.Project, turn.Phone, len(turn.Messages)
-		p.AgeSeconds, p.DeadSeconds = since(&turn.FirstAt, now), since(turn.FinishedAt, now)
-	}
+	p.Project, p.Phone, p.Messages = turn.Project, turn.Phone, len(turn.Messages)
+	p.AgeSeconds, p.DeadSeconds = since(&turn.FirstAt, now), since(turn.FinishedAt, now)
 	p.Would = course(turn)
-	// A refusal ends its transaction: so each has one within ours.
-	err = pgx.BeginFunc(ctx, tx, func(nested pgx.Tx) error {
-		_, err := nested.Exec(ctx, statement.Named("action_redrive"), nil, id, "preview", "preview", force)
+	return p, nil
+}
+
+// previewTogether redrives the turns of one conversation in their order, and takes it back.
+func previewTogether(ctx context.Context, pool *postgres.Pool, turns []*preview, force bool) error {
+	tx, err := pool.Begin(ctx)
+	if err != nil {
 		return err
-	})
-	if refusal := postgres.Refusal(err); refusal != "" {
-		p.Would, p.Refused, err = "be refused: "+refusal, true, nil
 	}
-	return p, err
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+	for _, p := range turns {
+		// A refusal ends its transaction: so each has one within ours.
+		err := pgx.BeginFunc(ctx, tx, func(nested pgx.Tx) error {
+			_, err := nested.Exec(ctx, statement.Named("action_redrive"), nil, p.turn, "preview", "preview", force)
+			return err
+		})
+		if refusal := postgres.Refusal(err); refusal != "" {
+			p.Would, p.Refused, err = "be refused: "+refusal, true, nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // course is how a redriven turn goes on.

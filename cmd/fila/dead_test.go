@@ -16,7 +16,7 @@ func TestDeadListAndShow(t *testing.T) {
 	}
 	o.run("dead", "list", "--json").expect(t, 0, `"id": "`+id+`"`)
 	r.expect(t, 0, "LEFT", "13d")
-	o.run("dead", "show", id).expect(t, 0, "attempt 1, agent: status 500", "kept until")
+	o.run("dead", "show", id).expect(t, 0, "attempt 1, agent: status 500", "kept until", ", 13d left")
 	if kept := lookUp[bool](o, `SELECT first_at + keep_dead > now() + interval '13 days' FROM turns JOIN projects ON name = project WHERE dead`); !kept {
 		t.Error("a dead turn is kept for less than its time")
 	}
@@ -74,6 +74,46 @@ func TestRedrivePreview(t *testing.T) {
 	if got := document.WouldRedrive; len(got) != 1 || got[0].ID != id || got[0].Refused || got[0].AgeSeconds == nil || got[0].Messages != 1 {
 		t.Errorf("got %+v", got)
 	}
+}
+
+func TestRedriveOfAProject(t *testing.T) {
+	t.Parallel()
+	o := newOperator(t)
+	second := o.dead("clinic", phone, "dois")
+	third := o.dead("clinic", phone, "três")
+	first, elsewhere := o.dead("clinic", "5531999990002", "um"), o.dead("other", phone, "olá")
+	o.exec(`UPDATE turns SET first_at = first_at - interval '1 hour' WHERE id = $1::text::bigint`, first)
+	refused := "another turn of the conversation is open"
+
+	var document struct {
+		WouldRedrive []preview `json:"would_redrive"`
+	}
+	o.json(&document, "dead", "redrive", "--project", "clinic", "--dry-run")
+	got := document.WouldRedrive
+	if len(got) != 3 || got[0].ID != first || got[0].Refused || got[1].ID != second || got[1].Refused || got[2].ID != third || !strings.Contains(got[2].Would, refused) {
+		t.Errorf("got %+v", got)
+	}
+
+	r := o.run("dead", "redrive", "--project", "clinic", "--by", "ana", "--reason", "agent deployed").expect(t, 1, "turn "+third+" was not redriven: "+refused)
+	if r.out != "turn "+first+" redriven\nturn "+second+" redriven\n" {
+		t.Errorf("got %q", r.out)
+	}
+	if o.state(third) != "dead" || o.state(elsewhere) != "dead" {
+		t.Error("more than was asked for was redriven")
+	}
+	if n := lookUp[int](o, `SELECT count(*) FROM audit WHERE action = 'redrive' AND actor = 'ana' AND reason = 'agent deployed'`); n != 2 {
+		t.Errorf("%d actions are on record", n)
+	}
+}
+
+func TestRedriveOfAll(t *testing.T) {
+	t.Parallel()
+	o := newOperator(t)
+	o.run("dead", "redrive", "--all", "--by", "ana", "--reason", "x").expect(t, 0, "No dead turns.")
+	o.run("dead", "redrive", "--all", "--dry-run").expect(t, 0, "No dead turns.")
+	here, there := o.dead("clinic", phone, "oi"), o.dead("other", phone, "olá")
+	o.run("dead", "redrive", "--all", "--by", "ana", "--reason", "x").expect(t, 0, "turn "+here+" redriven", "turn "+there+" redriven")
+	o.run("dead", "redrive", "--project", "nobody", "--by", "ana", "--reason", "x").expect(t, 1, `"nobody" is not known`)
 }
 
 func TestDiscard(t *testing.T) {

@@ -126,7 +126,7 @@ func of(name pgx.Identifier, file string) string {
 
 // importable says why a table cannot be moved into a project.
 func importable(ctx context.Context, pool *postgres.Pool, project string, name pgx.Identifier) error {
-	_, err := value[bool](ctx, pool, "import_project", project)
+	_, err := value[bool](ctx, pool, "project_known", project)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return fmt.Errorf("project %q is not known here: put it into the configuration and start fila serve once", project)

@@ -8,8 +8,10 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"unicode/utf8"
 
 	"github.com/rs/zerolog"
+	"github.com/spf13/cobra"
 )
 
 func main() {
@@ -27,9 +29,22 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	root := newRoot(c) //nolint:contextcheck // a command gets the context when it is run
 	// Never nil: cobra would take the arguments of the process.
 	root.SetArgs(append([]string{}, args...))
-	err := root.ExecuteContext(ctx)
+	err := readable(root, args)
+	if err == nil {
+		err = root.ExecuteContext(ctx)
+	}
 	for _, line := range lines(err) {
 		fmt.Fprintln(stderr, line)
 	}
 	return exitCode(err)
+}
+
+// readable refuses what no text of ours can hold.
+func readable(root *cobra.Command, args []string) error {
+	for i, arg := range args {
+		if !utf8.ValidString(arg) {
+			return usagef(root, "argument %d is not UTF-8", i+1)
+		}
+	}
+	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -119,10 +120,10 @@ func exactly(names ...string) cobra.PositionalArgs {
 	}
 }
 
-// required reports the first of these flags that is absent or empty.
+// required reports the first of these flags that is absent or blank.
 func required(cmd *cobra.Command, flags ...string) error {
 	for _, name := range flags {
-		if cmd.Flag(name).Value.String() == "" {
+		if strings.TrimSpace(cmd.Flag(name).Value.String()) == "" {
 			return usagef(cmd, "--%s is missing", name)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // writeTurn shows a whole turn to a person.
-func writeTurn(w io.Writer, p palette, t ledger.Turn) {
+func writeTurn(w io.Writer, p palette, t ledger.Turn, now time.Time) {
 	fmt.Fprintf(w, "%s %s\n", p.paint(bold, "turn "+t.ID), p.state(t.State))
 	field(w, "project", t.Project)
 	field(w, "phone", t.Phone)
@@ -22,6 +22,9 @@ func writeTurn(w io.Writer, p palette, t ledger.Turn) {
 		field(w, "superseded by", "turn "+*t.SupersededBy)
 	}
 	writeMoments(w, t)
+	if t.KeptUntil != nil {
+		field(w, "kept until", clockTime(*t.KeptUntil)+", "+age(max(0, t.KeptUntil.Sub(now)))+" left")
+	}
 	section(w, p, "messages")
 	for _, m := range t.Messages {
 		fmt.Fprintf(w, "  %s  %s%s\n", clockTime(m.ReceivedAt), ofKind(m.Kind), indented(m.Text))
@@ -41,7 +44,6 @@ func writeMoments(w io.Writer, t ledger.Turn) {
 		{"replied", t.RepliedAt},
 		{"next attempt", t.NextAttemptAt},
 		{"finished", t.FinishedAt},
-		{"kept until", t.KeptUntil},
 	} {
 		if m.at != nil {
 			field(w, m.name, clockTime(*m.at))

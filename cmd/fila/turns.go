@@ -95,6 +95,11 @@ func (c *cli) listTurns(cmd *cobra.Command, f ledger.Filter, table tabulate, emp
 		return err
 	}
 	return c.connected(cmd, func(ctx context.Context, pool *postgres.Pool) error {
+		if f.Project != "" {
+			if err := knownProject(ctx, pool, f.Project); err != nil {
+				return err
+			}
+		}
 		page, err := ledger.New(pool).Page(ctx, f)
 		if err != nil {
 			return err
@@ -136,7 +141,15 @@ func (c *cli) showTurn(ctx context.Context, pool *postgres.Pool, id int64) error
 	if err != nil {
 		return err
 	}
-	return c.print(turn, func(w io.Writer) { writeTurn(w, c.palette(), turn) })
+	return c.writeTurn(ctx, pool, turn)
+}
+
+func (c *cli) writeTurn(ctx context.Context, pool *postgres.Pool, turn ledger.Turn) error {
+	now, err := value[time.Time](ctx, pool, "clock")
+	if err != nil {
+		return fmt.Errorf("read the database's clock: %w", err)
+	}
+	return c.print(turn, func(w io.Writer) { writeTurn(w, c.palette(), turn, now) })
 }
 
 func readTurn(ctx context.Context, pool *postgres.Pool, id int64) (ledger.Turn, error) {

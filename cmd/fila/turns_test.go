@@ -59,6 +59,7 @@ func TestTurnsList(t *testing.T) {
 	if len(got.Turns) != 1 || got.Turns[0].ID != first || got.Before != nil {
 		t.Errorf("got %+v", got)
 	}
+	o.run("turns", "--project", "nobody").expect(t, 1, `"nobody" is not known`)
 	o.json(&got, "turns", "--state", "done")
 	if got.Turns == nil || len(got.Turns) != 0 {
 		t.Errorf("got %+v", got)
