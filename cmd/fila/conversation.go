@@ -180,7 +180,7 @@ func (c *cli) somebody(by string) string {
 
 func newConversationShow(c *cli) *cobra.Command {
 	return c.withJSON(&cobra.Command{
-		Use: "show PROJECT PHONE", Short: "Show who has the floor, what waits, and the last turns", Args: conversationNamed,
+		Use: "show PROJECT PHONE", Short: "Show who has the floor, what waits, the last turns and who did what", Args: conversationNamed,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.connected(cmd, func(ctx context.Context, pool *postgres.Pool) error {
 				return c.showConversation(ctx, pool, args[0], args[1])
@@ -203,11 +203,19 @@ func (c *cli) showConversation(ctx context.Context, pool *postgres.Pool, project
 	if err != nil {
 		return err
 	}
+	done, err := deeds(ctx, pool, project, shown.Phone)
+	if err != nil {
+		return err
+	}
 	now, err := value[time.Time](ctx, pool, "clock")
 	if err != nil {
 		return fmt.Errorf("read the database's clock: %w", err)
 	}
 	writeConversation(c.stdout, c.palette(), project, shown, reasons, now)
+	if len(done) > 0 {
+		section(c.stdout, c.palette(), "last actions")
+		deedTable(c.palette(), done, now).write(c.stdout, "")
+	}
 	return nil
 }
 

@@ -61,6 +61,16 @@ func TestConversationShow(t *testing.T) {
 	id := o.turn("clinic", phone, "oi")
 	o.push("clinic", phone, "alô?")
 	o.run("conversation", "show", "clinic", "+55 (31) 99999-0001").expect(t, 0, phone, "agent", "1 message", "turn "+id+" is open", "running")
+	r := o.run("conversation", "show", "clinic", phone).expect(t, 0)
+	if strings.Contains(r.out, "last actions") {
+		t.Errorf("somebody did something: %q", r.out)
+	}
+	o.run("conversation", "suspend", "clinic", phone, "--by", "ana", "--reason", "dúvida sobre o preço").expect(t, 0)
+	o.run("conversation", "resume", "clinic", phone, "--by", "rui", "--waiting", "answer").expect(t, 0)
+	r = o.run("conversation", "show", "clinic", phone).expect(t, 0, "last actions", "dúvida sobre o preço", "ana")
+	if strings.Index(r.out, "rui") > strings.Index(r.out, "ana") {
+		t.Errorf("the last action is not the first: %q", r.out)
+	}
 	var got ledger.Conversation
 	o.json(&got, "conversation", "show", "clinic", phone)
 	if got.Phone != phone || got.Waiting != 1 || *got.ActiveTurn != id || len(got.Turns) != 1 {
