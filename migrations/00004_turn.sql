@@ -313,7 +313,9 @@ BEGIN
             END,
             reason = CASE WHEN b.mode = 'human' AND b.why <> 'reconcile' THEN 'human' ELSE t.reason END,
             finished_at = CASE WHEN b.mode = 'human' AND b.why <> 'reconcile' THEN clock_timestamp() END,
-            attempt = t.attempt + CASE WHEN b.why IN ('reconcile', 'overdue', 'held') THEN 0 ELSE 1 END,
+            -- Nobody has a turn of these, and a callback to its last attempt still counts. But a question with a lease had an asker,
+            -- who is late and may come back with what he was told.
+            attempt = t.attempt + CASE WHEN b.why IN ('reconcile', 'overdue', 'held') AND t.lease_until IS NULL THEN 0 ELSE 1 END,
             crashes = t.crashes + (b.why = 'abandoned')::integer,
             errors = CASE
                 WHEN b.why = 'abandoned' THEN t.errors || jsonb_build_object(

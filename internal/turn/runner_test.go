@@ -269,6 +269,28 @@ func TestHandBack(t *testing.T) {
 	c.want("crashes", c.value(`SELECT crashes FROM turns`), "0")
 }
 
+// Whoever was asking about an unknown outcome when its lease ran out is fenced off by the next one that asks: it buries no turn a second
+// time, and says no last word again.
+func TestTwoAskAboutOneOutcome(t *testing.T) {
+	t.Parallel()
+	c := newClinic(t)
+	c.exec(`UPDATE projects SET fallback_text = 'desculpe'`)
+	c.project.DeliveryUnknown, c.project.Fallback, c.project.Backoff.Attempts = turn.Reconcile, true, 1
+	var frozen turn.Work
+	wakes := first(func(http.ResponseWriter, *http.Request) { c.run(frozen) }, says(200, "")) // while the last word is on its way
+	c.part, c.become = first(hangsUp, wakes), says(404, "")
+	w := c.begin()
+	c.run(w)
+	frozen = c.claim()
+	c.want("claimed because", frozen.Why, turn.WhyReconcile)
+	c.exec(`UPDATE turns SET lease_until = clock_timestamp() - interval '1 second'`)
+	c.instance("two", lease)
+	c.run(c.claim())
+	c.want("state", c.state(), "dead")
+	_, sent := c.calls()
+	c.want("sent", strings.Join(sent, ", "), fmt.Sprintf("%[1]d.1, %[1]d.fallback", w.ID))
+}
+
 // A turn whose conversation a person took while nobody ran it is discarded by its claim, and told of like any other end.
 func TestDiscardedByItsClaim(t *testing.T) {
 	t.Parallel()
