@@ -32,7 +32,8 @@ type turnRow struct {
 	Leased     bool      `json:"leased"`
 	Superseded []int64   `json:"superseded"`
 	Parts      []partRow `json:"parts"`
-	// Rest is all that a refused writer must not touch.
+	// Rest is all that a refused writer must not touch. What came of the last word is none of it: that is said once in a turn's life,
+	// by whoever buried it, and stays true when a person has begun the turn again meanwhile.
 	Rest json.RawMessage `json:"rest"`
 }
 
@@ -74,12 +75,15 @@ SELECT jsonb_build_object(
 			'leased', coalesce(t.lease_until > clock_timestamp(), false), 'superseded', t.superseded_turns,
 			'parts', coalesce(d.parts, '[]'),
 			'rest', jsonb_build_array(t.state, t.stage, t.attempt, t.reply, t.reason, t.agent_failures, t.delivery_failures, t.errors,
-				t.replied_at, t.finished_at, t.confirmed_at, t.next_attempt_at, t.reply_until, d.parts)
+				t.replied_at, t.finished_at, t.confirmed_at, t.next_attempt_at, t.reply_until, d.reply)
 		) ORDER BY t.id), '[]')
 		FROM turns t
 		LEFT JOIN LATERAL (
-			SELECT jsonb_agg(jsonb_build_object('part', d.part, 'text', d.text, 'state', d.state, 'attempts', d.attempts) ORDER BY d.part) AS parts
-			FROM deliveries d WHERE d.turn_id = t.id
+			SELECT jsonb_agg(p.part ORDER BY p.number) AS parts, jsonb_agg(p.part ORDER BY p.number) FILTER (WHERE p.number > 0) AS reply
+			FROM (
+				SELECT d.part AS number, jsonb_build_object('part', d.part, 'text', d.text, 'state', d.state, 'attempts', d.attempts) AS part
+				FROM deliveries d WHERE d.turn_id = t.id
+			) p
 		) d ON true),
 	'waiting', (
 		SELECT coalesce(jsonb_agg(jsonb_build_object('phone', q.telefone, 'number', q.id, 'text', q.mensagem) ORDER BY q.id), '[]')
