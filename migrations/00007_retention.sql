@@ -1,9 +1,13 @@
 -- How long rows are kept. What is too old goes in pages by key, each its own transaction. Its rows are locked first, without
 -- waiting for anyone, and deleted in a later statement: one that waited for a lock would judge other tables by the
 -- snapshot from before the wait, and delete a conversation that was written to a moment ago. Texts, names and phones go
--- with their rows. One instance at a time; the others find nothing to do.
+-- with their rows. One instance at a time: a page answers with null rows where another one is at work.
 
 -- +goose Up
+
+SET LOCAL lock_timeout = '5s';
+
+CREATE INDEX erased_receipts_age ON erased_receipts (project, erased_at);
 
 -- +goose StatementBegin
 CREATE FUNCTION fila_forgetting() RETURNS boolean
@@ -14,7 +18,11 @@ $$;
 
 -- One page of a project's turns with their parts: the ended ones by their end or, with p_dead, the dead by their first message.
 -- The page begins behind turn p_after. Numbers follow time, so behind a page whose turns are all too young nothing is to be
--- looked for: `more` is false then. A receipt that outlives its turn becomes `settled`: its message is accounted for.
+-- looked for: `more` is false then. A receipt that outlives its turn becomes `settled`: its message is accounted for. A turn that
+-- was discarded while its call ran stays until the call is over, since the next turn must not begin beside it.
+--
+-- A range of the index and not an equation: ordered by the number alone the primary key might be walked, through the turns of all
+-- other projects.
 -- +goose StatementBegin
 CREATE FUNCTION fila_forget_turns(p_project text, p_dead boolean, p_after bigint, p_page integer, OUT gone bigint, OUT last bigint, OUT more boolean)
 LANGUAGE plpgsql SET enable_seqscan = off SET jit = off AS $$
@@ -25,18 +33,21 @@ DECLARE
     forgotten bigint[];
     accounted bigint[];
 BEGIN
-    gone := 0;
     more := false;
+    IF NOT fila_forgetting() THEN
+        RETURN;
+    END IF;
+    gone := 0;
     SELECT clock_timestamp() - CASE WHEN p_dead THEN p.keep_dead ELSE p.keep_turns END INTO cut FROM projects p WHERE p.name = p_project;
-    IF cut IS NULL OR NOT fila_forgetting() THEN
+    IF cut IS NULL THEN
         RETURN;
     ELSIF p_dead THEN
         SELECT array_agg(d.id) FILTER (WHERE d.first_at < cut), max(d.id), count(*) = p_page AND min(d.first_at) < cut
         INTO old, last, more
         FROM (
             SELECT t.id, t.first_at FROM turns t
-            WHERE t.project = p_project AND t.dead AND t.id > p_after
-            ORDER BY t.id
+            WHERE t.dead AND (t.project, t.id) > (p_project, p_after) AND t.project <= p_project
+            ORDER BY t.project, t.id
             LIMIT p_page
         ) d;
     ELSE
@@ -44,8 +55,8 @@ BEGIN
         INTO old, last, more
         FROM (
             SELECT t.id, t.open, t.dead, t.drained_at, t.finished_at FROM turns t
-            WHERE t.project = p_project AND t.id > p_after
-            ORDER BY t.id
+            WHERE (t.project, t.id) > (p_project, p_after) AND t.project <= p_project
+            ORDER BY t.project, t.id
             LIMIT p_page
         ) e;
     END IF;
@@ -64,6 +75,7 @@ BEGIN
     WITH deleted AS (
         DELETE FROM turns t
         WHERE t.id = ANY (old) AND t.phone = ANY (held) AND NOT t.open AND t.dead = p_dead
+            AND coalesce(t.lease_until < clock_timestamp(), true)
         RETURNING t.id, t.state, t.message_ids
     )
     SELECT array_agg(d.id), count(*), (SELECT array_agg(m.id) FROM deleted s CROSS JOIN LATERAL unnest(s.message_ids) AS m (id) WHERE s.state <> 'superseded')
@@ -83,11 +95,11 @@ LANGUAGE plpgsql SET enable_seqscan = off SET jit = off AS $$
 DECLARE
     old bigint[];
 BEGIN
-    gone := 0;
     more := false;
     IF NOT fila_forgetting() THEN
         RETURN;
     END IF;
+    gone := 0;
     SELECT
         array_agg(r.id) FILTER (WHERE r.received_at < clock_timestamp() - p.keep_receipts), max(r.id),
         count(*) = p_page AND min(r.received_at) < clock_timestamp() - (SELECT min(k.keep_receipts) FROM projects k)
@@ -112,21 +124,28 @@ $$;
 -- the longest provider repeats.
 -- +goose StatementBegin
 CREATE FUNCTION fila_forget_erased(p_page integer, OUT gone bigint, OUT more boolean)
-LANGUAGE plpgsql SET jit = off AS $$
+LANGUAGE plpgsql SET enable_seqscan = off SET jit = off AS $$
 DECLARE
+    -- Not in the query: a clock that moves from row to row cannot bound an index.
+    present timestamptz := clock_timestamp();
     old tid[];
 BEGIN
-    gone := 0;
     more := false;
     IF NOT fila_forgetting() THEN
         RETURN;
     END IF;
+    gone := 0;
     old := ARRAY(
-        SELECT e.ctid FROM erased_receipts e
-        LEFT JOIN projects p ON p.name = e.project
-        WHERE e.erased_at < clock_timestamp() - greatest(p.keep_receipts, interval '8 days')
+        SELECT o.spot
+        FROM projects p
+        CROSS JOIN LATERAL (
+            SELECT e.ctid AS spot FROM erased_receipts e
+            WHERE e.project = p.name AND e.erased_at < present - greatest(p.keep_receipts, interval '8 days')
+            ORDER BY e.erased_at
+            LIMIT p_page
+            FOR UPDATE SKIP LOCKED
+        ) o
         LIMIT p_page
-        FOR UPDATE OF e SKIP LOCKED
     );
     DELETE FROM erased_receipts e WHERE e.ctid = ANY (old);
     GET DIAGNOSTICS gone = ROW_COUNT;
@@ -156,11 +175,11 @@ DECLARE
     page text[][];
     idle tid[];
 BEGIN
-    gone := 0;
     more := false;
     IF NOT fila_forgetting() THEN
         RETURN;
     END IF;
+    gone := 0;
     page := ARRAY(
         SELECT ARRAY[c.project, c.phone] FROM conversations c
         WHERE (c.project, c.phone) > (p_project, p_phone)
@@ -188,3 +207,4 @@ $$;
 
 -- +goose Down
 DROP FUNCTION fila_forget_conversations, fila_idle, fila_forget_erased, fila_forget_receipts, fila_forget_turns, fila_forgetting;
+DROP INDEX erased_receipts_age;

@@ -4,6 +4,7 @@ package retention
 
 import (
 	"context"
+	"errors"
 	"math"
 	"time"
 
@@ -72,7 +73,8 @@ func (f *Forgetter) Run(ctx context.Context) error {
 }
 
 // Round lets go, in every class, of what is too old. Turns go before receipts, and conversations last: only those of which
-// nothing is left go. A page that fails ends its class for this round; the next one begins anew.
+// nothing is left go. A page that fails ends its way for this round, and no other project's; the next one begins anew. Where another
+// instance is met at work the round is left to it: of those that began together the last one goes on.
 func (f *Forgetter) Round(ctx context.Context) {
 	projects, err := f.projects(ctx)
 	if err != nil {
@@ -90,19 +92,29 @@ func (f *Forgetter) Round(ctx context.Context) {
 		{Erased, math.MaxInt, []walk{erasedWalk{}}},
 		{Conversations, conversationPages, []walk{&f.conversations}},
 	} {
-		gone := int64(0)
-		for _, w := range class.walks {
-			n, err := f.walk(ctx, w, class.pages)
-			if gone += n; err != nil {
-				f.failed(ctx, class.name, err)
-				break
-			}
-		}
-		if gone > 0 {
-			f.o.Forgot(class.name, gone)
-			f.o.Log.Info().Str("class", class.name).Int64("rows", gone).Msg("deleted for their age")
+		if elsewhere := f.class(ctx, class.name, class.walks, class.pages); elsewhere {
+			return
 		}
 	}
+}
+
+// class goes all ways of one class, and tells how many rows went.
+func (f *Forgetter) class(ctx context.Context, name string, walks []walk, pages int) (elsewhere bool) {
+	all := int64(0)
+	for _, w := range walks {
+		gone, err := f.walk(ctx, w, pages)
+		all += gone
+		if elsewhere = errors.Is(err, errElsewhere); elsewhere {
+			break
+		} else if err != nil {
+			f.failed(ctx, name, err)
+		}
+	}
+	if all > 0 {
+		f.o.Forgot(name, all)
+		f.o.Log.Info().Str("class", name).Int64("rows", all).Msg("deleted for their age")
+	}
+	return elsewhere
 }
 
 // walk goes through the pages of one walk, and rests after each in proportion to what it took.

@@ -2,6 +2,7 @@ package retention
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -26,7 +27,11 @@ func (f *Forgetter) projects(ctx context.Context) ([]string, error) {
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
-// walk is a way through the rows of a class in the order of their key. A page remembers where it ended.
+// errElsewhere: another instance is making its round, which is as good as ours.
+var errElsewhere = errors.New("another instance deletes old rows")
+
+// walk is a way through the rows of a class in the order of their key. A page remembers where it ended; while another instance is
+// at work its error is errElsewhere.
 type walk interface {
 	page(ctx context.Context, pool *postgres.Pool, rows int) (gone int64, more bool, err error)
 }
@@ -47,27 +52,41 @@ func turnWalks(projects []string, dead bool) []walk {
 }
 
 func (w *turnWalk) page(ctx context.Context, pool *postgres.Pool, rows int) (gone int64, more bool, err error) {
-	return gone, more, pool.QueryRow(ctx, turnsStatement, w.project, w.dead, w.after, rows).Scan(&gone, &w.after, &more)
+	return look(pool.QueryRow(ctx, turnsStatement, w.project, w.dead, w.after, rows), &w.after)
 }
 
 type receiptWalk struct{ after int64 }
 
 func (w *receiptWalk) page(ctx context.Context, pool *postgres.Pool, rows int) (gone int64, more bool, err error) {
-	return gone, more, pool.QueryRow(ctx, receiptsStatement, w.after, rows).Scan(&gone, &w.after, &more)
+	return look(pool.QueryRow(ctx, receiptsStatement, w.after, rows), &w.after)
 }
 
 type erasedWalk struct{}
 
 func (erasedWalk) page(ctx context.Context, pool *postgres.Pool, rows int) (gone int64, more bool, err error) {
-	return gone, more, pool.QueryRow(ctx, erasedStatement, rows).Scan(&gone, &more)
+	return look(pool.QueryRow(ctx, erasedStatement, rows))
 }
 
 // conversationWalk begins anew behind its last page.
 type conversationWalk struct{ project, phone string }
 
 func (w *conversationWalk) page(ctx context.Context, pool *postgres.Pool, rows int) (gone int64, more bool, err error) {
-	if err = pool.QueryRow(ctx, conversationsStatement, w.project, w.phone, rows).Scan(&gone, &w.project, &w.phone, &more); err == nil && !more {
+	gone, more, err = look(pool.QueryRow(ctx, conversationsStatement, w.project, w.phone, rows), &w.project, &w.phone)
+	if err == nil && !more {
 		*w = conversationWalk{}
 	}
 	return gone, more, err
+}
+
+// look reads what a page answers: how many rows went, null while another instance is at work; where the page ended; whether more
+// may be old.
+func look(answer pgx.Row, ended ...any) (gone int64, more bool, err error) {
+	var rows *int64
+	if err := answer.Scan(append(append([]any{&rows}, ended...), &more)...); err != nil {
+		return 0, false, err
+	}
+	if rows == nil {
+		return 0, false, errElsewhere
+	}
+	return *rows, more, nil
 }
