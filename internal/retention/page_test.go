@@ -58,18 +58,18 @@ func TestAPageCostsTheSameHoweverMuchIsKept(t *testing.T) {
 func (c *clinic) keep(project string, rows int) {
 	c.Helper()
 	c.exec(`
-		WITH number AS (
-			SELECT n, lpad(n::text, 6, '0') AS phone, clock_timestamp() - interval '1 day' + n * interval '1 ms' AS at FROM generate_series(1, $2::int) n
+		WITH number AS MATERIALIZED (
+			SELECT n, nextval('fila_mensagens_id_seq') AS id, lpad(n::text, 6, '0') AS phone, clock_timestamp() - interval '1 day' + n * interval '1 ms' AS at FROM generate_series(1, $2::int) n
 		), receipt AS (
 			INSERT INTO receipts (id, project, message_id, phone, status, received_at)
-			SELECT n, $1, 'kept-' || n, phone, 'queued', at FROM number
+			SELECT id, $1, 'kept-' || n, phone, 'queued', at FROM number
 		), conversation AS (
 			INSERT INTO conversations (project, phone, address) SELECT $1, phone, phone FROM number
 		), digest AS (
 			INSERT INTO erased_receipts (project, digest, erased_at) SELECT $1, sha256(phone::bytea), at FROM number
 		)
 		INSERT INTO turns (project, phone, state, reason, fired_by, address, session_id, message_ids, messages, text, first_at, due_at, drained_at, finished_at)
-		SELECT $1, phone, CASE n % 100 WHEN 0 THEN 'dead' ELSE 'done' END, 'the test', 'quiet', phone, phone, ARRAY[n], '[]', 'oi', at, at, at, at FROM number`,
+		SELECT $1, phone, CASE n % 100 WHEN 0 THEN 'dead' ELSE 'done' END, 'the test', 'quiet', phone, phone, ARRAY[id], '[]', 'oi', at, at, at, at FROM number`,
 		project, rows)
 }
 

@@ -282,6 +282,38 @@ func TestAConversationThatIsWrittenTo(t *testing.T) {
 	}
 }
 
+// TestAMessageForAConversationThatGoes lets a push wait for the deletion of its conversation, and make a new one.
+func TestAMessageForAConversationThatGoes(t *testing.T) {
+	t.Parallel()
+	c := setup(t)
+	c.exec(`INSERT INTO conversations (project, phone, address) VALUES ('clinic', $1, $1)`, ana)
+	forgetting, err := c.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = forgetting.Rollback(context.WithoutCancel(t.Context())) }()
+	if _, err := forgetting.Exec(t.Context(), `SELECT fila_forget_conversations('', '', 10)`); err != nil {
+		t.Fatal(err)
+	}
+	pushed := make(chan error, 1)
+	go func() {
+		_, err := c.pool.Exec(t.Context(), push, "m", ana)
+		pushed <- err
+	}()
+	c.await(`SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%fila_push%')`)
+	if err := forgetting.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-pushed; err != nil {
+		t.Fatal(err)
+	}
+	c.count("conversations", 1)
+	c.want("lost", 0, `SELECT count(*) FROM fila_lost`)
+	if c.drain(ana) == 0 {
+		t.Error("the message has no turn")
+	}
+}
+
 // TestForgettingBesideEverythingElse writes to conversations, acts on them and erases them while they are deleted.
 func TestForgettingBesideEverythingElse(t *testing.T) {
 	t.Parallel()
