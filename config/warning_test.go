@@ -32,6 +32,10 @@ func TestWarnings(t *testing.T) {
 		{"low ceiling", least + "    max_wait_seconds: 2\n    message_debounce_seconds: 2.5\n", nil, []string{
 			"f:6: projects.clinic.max_wait_seconds: is under the window (2 s under 2.5 s); every burst ends at the ceiling",
 		}},
+		{"receipts of 7 days", least + "    retention: {receipts_days: 7}\n", nil, []string{}},
+		{"receipts that go before repetitions end", least + "    retention: {receipts_days: 6.5}\n", nil, []string{
+			"f:6: projects.clinic.retention.receipts_days: is 6.5; a provider repeats a message for up to 7 days, and one whose receipt is gone is answered again",
+		}},
 		{"no project", "demo: true\nprojects: {}\n", nil, []string{"f:2: projects: names no project; nothing is accepted"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
