@@ -195,15 +195,16 @@ func TestTheOldestRowOfEachClass(t *testing.T) {
 	t.Parallel()
 	c := setup(t)
 	c.shows(c.scrape(), map[string]float64{
-		`fila_oldest_row_seconds{class="receipts"}`: 0, `fila_oldest_row_seconds{class="turns"}`: 0, `fila_oldest_row_seconds{class="dead"}`: 0,
+		`fila_oldest_row_seconds{class="queue"}`: 0, `fila_oldest_row_seconds{class="receipts"}`: 0, `fila_oldest_row_seconds{class="turns"}`: 0, `fila_oldest_row_seconds{class="dead"}`: 0,
 	})
 	for _, state := range []string{"dead", "done"} {
 		c.waits("oi " + state)
 		c.turn(state)
 	}
 	c.exec(`UPDATE turns SET drained_at = drained_at - interval '1 day', first_at = first_at - interval '2 days'`)
+	c.exec(`INSERT INTO fila_mensagens (projeto, telefone, mensagem, timestamp) VALUES ('clinic', $1, 'oi', now() - interval '3 days'), ('other', $1, 'oi', now())`, phone)
 	series := c.scrape()
-	for class, days := range map[string]float64{"turns": 1, "dead": 2} {
+	for class, days := range map[string]float64{"turns": 1, "dead": 2, "queue": 3} {
 		if got := series[`fila_oldest_row_seconds{class="`+class+`"}`]; got < days*86400 || got > (days+1)*86400 {
 			t.Errorf("%s: %v seconds, want a little over %v days", class, got, days)
 		}

@@ -27,7 +27,7 @@ var (
 	activeTurns     = prometheus.NewDesc("fila_active_turns", "Turns that are not at their end.", []string{"project", "state"}, nil)
 	deadTurns       = prometheus.NewDesc("fila_dead_turns", "Dead letters that nobody has settled.", []string{"project"}, nil)
 	suspended       = prometheus.NewDesc("fila_suspended_conversations", "Suspended conversations by what suspended them: a person, or a turn that died.", []string{"project", "cause"}, nil)
-	oldestRow       = prometheus.NewDesc("fila_oldest_row_seconds", "Age of the oldest row that its retention will delete: ended turns by their start, dead ones by their first message.", []string{"class"}, nil)
+	oldestRow       = prometheus.NewDesc("fila_oldest_row_seconds", "Age of the oldest row, 0 if there is none: messages that wait, receipts, ended turns by their start, dead ones by their first message.", []string{"class"}, nil)
 	lostMessages    = prometheus.NewDesc("fila_lost_messages", "Accepted messages that are in no fate; always 0.", []string{"project"}, nil)
 )
 
@@ -78,7 +78,7 @@ type found struct {
 	oldest   []oldest
 }
 
-// oldest is a row of retention_oldest.sql: a class of rows and the age of the oldest, in seconds.
+// oldest is a class of rows and the age of the oldest, in seconds, as retention_oldest.sql lists them.
 type oldest struct {
 	Class string
 	Age   float64
@@ -100,7 +100,17 @@ func (s *state) read() (f found, err error) {
 	for i := range f.projects {
 		f.projects[i].Lost = lost[f.projects[i].Project]
 	}
+	f.oldest = append(f.oldest, f.queue())
 	return f, nil
+}
+
+// queue is the age of what waits longest in any project.
+func (f found) queue() oldest {
+	row := oldest{Class: "queue"}
+	for _, p := range f.projects {
+		row.Age = max(row.Age, p.Oldest)
+	}
+	return row
 }
 
 func collect[T any](ctx context.Context, pool *postgres.Pool, statement string) ([]T, error) {
