@@ -316,7 +316,9 @@ BEGIN
             END,
             reason = CASE WHEN b.mode = 'human' AND b.why <> 'reconcile' THEN 'human' ELSE t.reason END,
             finished_at = CASE WHEN b.mode = 'human' AND b.why <> 'reconcile' THEN clock_timestamp() END,
-            attempt = t.attempt + CASE WHEN b.why IN ('reconcile', 'overdue', 'held') THEN 0 ELSE 1 END,
+            -- Nobody has a turn of these, and a callback to its last attempt still counts. But a question with a lease had an asker,
+            -- who is late and may come back with what he was told.
+            attempt = t.attempt + CASE WHEN b.why IN ('reconcile', 'overdue', 'held') AND t.lease_until IS NULL THEN 0 ELSE 1 END,
             crashes = t.crashes + (b.why = 'abandoned')::integer,
             errors = CASE
                 WHEN b.why = 'abandoned' THEN t.errors || jsonb_build_object(
@@ -792,11 +794,11 @@ DECLARE
     page text[][];
     idle tid[];
 BEGIN
-    gone := 0;
     more := false;
     IF NOT fila_forgetting() THEN
         RETURN;
     END IF;
+    gone := 0;
     page := ARRAY(
         SELECT ARRAY[c.project, c.phone] FROM conversations c
         WHERE (c.project, c.phone) > (p_project, p_phone)
@@ -823,22 +825,30 @@ $$;
 
 CREATE FUNCTION public.fila_forget_erased(p_page integer, OUT gone bigint, OUT more boolean) RETURNS record
     LANGUAGE plpgsql
+    SET enable_seqscan TO 'off'
     SET jit TO 'off'
     AS $$
 DECLARE
+    -- Not in the query: a clock that moves from row to row cannot bound an index.
+    present timestamptz := clock_timestamp();
     old tid[];
 BEGIN
-    gone := 0;
     more := false;
     IF NOT fila_forgetting() THEN
         RETURN;
     END IF;
+    gone := 0;
     old := ARRAY(
-        SELECT e.ctid FROM erased_receipts e
-        LEFT JOIN projects p ON p.name = e.project
-        WHERE e.erased_at < clock_timestamp() - greatest(p.keep_receipts, interval '8 days')
+        SELECT o.spot
+        FROM projects p
+        CROSS JOIN LATERAL (
+            SELECT e.ctid AS spot FROM erased_receipts e
+            WHERE e.project = p.name AND e.erased_at < present - greatest(p.keep_receipts, interval '8 days')
+            ORDER BY e.erased_at
+            LIMIT p_page
+            FOR UPDATE SKIP LOCKED
+        ) o
         LIMIT p_page
-        FOR UPDATE OF e SKIP LOCKED
     );
     DELETE FROM erased_receipts e WHERE e.ctid = ANY (old);
     GET DIAGNOSTICS gone = ROW_COUNT;
@@ -854,11 +864,11 @@ CREATE FUNCTION public.fila_forget_receipts(p_after bigint, p_page integer, OUT 
 DECLARE
     old bigint[];
 BEGIN
-    gone := 0;
     more := false;
     IF NOT fila_forgetting() THEN
         RETURN;
     END IF;
+    gone := 0;
     SELECT
         array_agg(r.id) FILTER (WHERE r.received_at < clock_timestamp() - p.keep_receipts), max(r.id),
         count(*) = p_page AND min(r.received_at) < clock_timestamp() - (SELECT min(k.keep_receipts) FROM projects k)
@@ -890,18 +900,21 @@ DECLARE
     forgotten bigint[];
     accounted bigint[];
 BEGIN
-    gone := 0;
     more := false;
+    IF NOT fila_forgetting() THEN
+        RETURN;
+    END IF;
+    gone := 0;
     SELECT clock_timestamp() - CASE WHEN p_dead THEN p.keep_dead ELSE p.keep_turns END INTO cut FROM projects p WHERE p.name = p_project;
-    IF cut IS NULL OR NOT fila_forgetting() THEN
+    IF cut IS NULL THEN
         RETURN;
     ELSIF p_dead THEN
         SELECT array_agg(d.id) FILTER (WHERE d.first_at < cut), max(d.id), count(*) = p_page AND min(d.first_at) < cut
         INTO old, last, more
         FROM (
             SELECT t.id, t.first_at FROM turns t
-            WHERE t.project = p_project AND t.dead AND t.id > p_after
-            ORDER BY t.id
+            WHERE t.dead AND (t.project, t.id) > (p_project, p_after) AND t.project <= p_project
+            ORDER BY t.project, t.id
             LIMIT p_page
         ) d;
     ELSE
@@ -909,8 +922,8 @@ BEGIN
         INTO old, last, more
         FROM (
             SELECT t.id, t.open, t.dead, t.drained_at, t.finished_at FROM turns t
-            WHERE t.project = p_project AND t.id > p_after
-            ORDER BY t.id
+            WHERE (t.project, t.id) > (p_project, p_after) AND t.project <= p_project
+            ORDER BY t.project, t.id
             LIMIT p_page
         ) e;
     END IF;
@@ -929,6 +942,7 @@ BEGIN
     WITH deleted AS (
         DELETE FROM turns t
         WHERE t.id = ANY (old) AND t.phone = ANY (held) AND NOT t.open AND t.dead = p_dead
+            AND coalesce(t.lease_until < clock_timestamp(), true)
         RETURNING t.id, t.state, t.message_ids
     )
     SELECT array_agg(d.id), count(*), (SELECT array_agg(m.id) FROM deleted s CROSS JOIN LATERAL unnest(s.message_ids) AS m (id) WHERE s.state <> 'superseded')
@@ -2038,6 +2052,8 @@ CREATE INDEX audit_conversation ON public.audit USING btree (project, phone, id)
 CREATE INDEX conversations_held ON public.conversations USING btree (project, mode) WHERE (mode <> 'agent'::text);
 
 CREATE INDEX deliveries_provider ON public.deliveries USING btree (project, provider_id) WHERE (provider_id IS NOT NULL);
+
+CREATE INDEX erased_receipts_age ON public.erased_receipts USING btree (project, erased_at);
 
 CREATE INDEX receipts_conversation ON public.receipts USING btree (project, phone);
 
