@@ -33,6 +33,8 @@ type fault struct {
 
 // run hurts until ctx ends, and returns when everything is up again.
 func (c *chaos) run(ctx context.Context) {
+	// First of all a short sleep, since hardly one in ten of those that are drawn is shorter than the lease.
+	c.withSlot(c.fleet.slots[0], func() { c.freeze(c.fleet.slots[0], fault{}) })
 	for pause(ctx, c.dice.between(c.gap/2, c.gap*3/2)) {
 		c.hurt(ctx, fault{
 			kind: c.dice.roll(), slot: c.dice.below(instances), share: c.dice.roll(),
