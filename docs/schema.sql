@@ -110,7 +110,8 @@ DECLARE
 BEGIN
     SELECT * INTO t FROM turns WHERE id = p_turn;
     SELECT fila_mode(c.mode, c.until) INTO mode FROM conversations c WHERE c.project = t.project AND c.phone = t.phone FOR NO KEY UPDATE;
-    IF mode = 'human' THEN
+    SELECT * INTO t FROM turns WHERE id = p_turn;
+    IF t.silenced OR mode = 'human' THEN
         UPDATE turns SET state = 'discarded', reason = 'human', finished_at = clock_timestamp(), lease_until = NULL
         WHERE id = p_turn AND attempt = p_attempt AND state = 'running';
         RETURN CASE WHEN FOUND THEN 'discarded' ELSE 'stale' END;
@@ -118,6 +119,16 @@ BEGIN
     UPDATE turns SET reply_until = clock_timestamp() + make_interval(secs => p_timeout), lease_until = NULL
     WHERE id = p_turn AND attempt = p_attempt AND state = 'running';
     RETURN CASE WHEN FOUND THEN 'awaited' ELSE 'stale' END;
+END
+$$;
+
+CREATE FUNCTION public.fila_bound(p_name text, p_value text) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    IF char_length(p_value) > 1000 THEN
+        PERFORM fila_refuse('FI422', p_name || ' has ' || char_length(p_value) || ' characters, at most 1000 are kept');
+    END IF;
 END
 $$;
 
@@ -209,6 +220,8 @@ CREATE TABLE public.turns (
     delivery_failures integer DEFAULT 0 NOT NULL,
     crashes integer DEFAULT 0 NOT NULL,
     confirmed_at timestamp with time zone,
+    silenced boolean DEFAULT false NOT NULL,
+    answered_later boolean DEFAULT false NOT NULL,
     reply_until timestamp with time zone,
     instance text,
     lease_until timestamp with time zone,
@@ -292,7 +305,7 @@ BEGIN
         FOR NO KEY UPDATE OF c SKIP LOCKED
     ), before AS MATERIALIZED (
         -- Read again under the locks: only what is still so is taken.
-        SELECT t.id, h.mode,
+        SELECT t.id, CASE WHEN t.silenced THEN 'human' ELSE h.mode END AS mode,
             CASE
                 WHEN t.state = 'retrying' AND t.next_attempt_at <= clock_timestamp() THEN 'retry'
                 -- A kept reply that somebody has taken already is his until now: he may come back and send it.
@@ -341,6 +354,9 @@ BEGIN
         extract(epoch FROM clock_timestamp() - t.reconcile_since)::double precision,
         (SELECT d.part FROM deliveries d WHERE d.turn_id = t.id AND d.part > 0 AND d.state IN ('sending', 'unknown') ORDER BY d.part LIMIT 1)
     FROM claimed t;
+    UPDATE deliveries d SET state = 'unknown'
+    FROM turns t
+    WHERE t.id = ANY (candidate) AND t.state = 'discarded' AND d.turn_id = t.id AND d.part > 0 AND d.state = 'sending';
 END
 $$;
 
@@ -370,7 +386,7 @@ BEGIN
     IF t.state <> 'running' OR t.attempt <> coalesce(p_attempt, t.attempt) THEN
         RETURN CASE WHEN t.state = 'superseded' THEN 'superseded' WHEN t.state = 'discarded' AND t.reason = 'human' THEN 'human' ELSE 'stale' END;
     ELSIF EXISTS (
-        SELECT FROM conversations c WHERE c.project = t.project AND c.phone = t.phone AND fila_mode(c.mode, c.until) <> 'agent'
+        SELECT FROM conversations c WHERE c.project = t.project AND c.phone = t.phone AND (t.silenced OR fila_mode(c.mode, c.until) <> 'agent')
     ) THEN
         RETURN 'human';
     ELSIF fila_overtaken(t) THEN
@@ -393,15 +409,22 @@ BEGIN
     IF t.state <> 'dead' AND NOT t.open THEN
         PERFORM fila_refuse('FI409', 'turn ' || p_turn || ' is ' || t.state || ', which is its end');
     END IF;
-    UPDATE turns SET
-        state = 'discarded', reason = p_reason, attempt = attempt + t.open::integer, finished_at = clock_timestamp(),
-        -- A question about an unknown outcome does nothing that the next turn would have to wait for.
-        lease_until = CASE WHEN t.state <> 'unknown' THEN lease_until END, next_attempt_at = NULL, reply_until = NULL
-    WHERE id = p_turn;
+    PERFORM fila_discard_turn(t, p_reason);
     INSERT INTO audit (project, phone, turn_id, action, actor, reason) VALUES (t.project, t.phone, t.id, 'discard', p_by, p_reason);
     PERFORM fila_wake(t.project, t.phone);
     RETURN 'discarded';
 END
+$$;
+
+CREATE FUNCTION public.fila_discard_turn(t public.turns, p_reason text) RETURNS void
+    LANGUAGE sql
+    AS $$
+    UPDATE turns SET
+        state = 'discarded', reason = p_reason, attempt = attempt + t.open::integer, finished_at = clock_timestamp(),
+        -- A question about an unknown outcome does nothing that the next turn would have to wait for.
+        lease_until = CASE WHEN t.state <> 'unknown' THEN lease_until END, next_attempt_at = NULL, reply_until = NULL, reconcile_since = NULL
+    WHERE id = t.id;
+    UPDATE deliveries SET state = CASE part WHEN 0 THEN 'failed' ELSE 'unknown' END WHERE turn_id = t.id AND state = 'sending';
 $$;
 
 CREATE FUNCTION public.fila_drain(p_project text, p_phones text[], p_instance text, p_lease double precision) RETURNS TABLE(phone text, verdict text, wait_seconds double precision, first_seconds double precision, waiting integer, turn_id bigint, fired_by text, address text, contact_name text, session_id text, messages jsonb, body text, superseded_turns bigint[], message_count integer, late_seconds double precision)
@@ -492,7 +515,13 @@ BEGIN
         LEFT JOIN LATERAL (
             -- A turn that was discarded while its call ran keeps its lease until the call is over.
             -- A redriven one need not be the last.
-            SELECT max(r.lease_until) FILTER (WHERE NOT r.open) AS lease_until
+            SELECT greatest(
+                max(r.lease_until) FILTER (WHERE NOT r.open),
+                (
+                    SELECT max(e.lease_until) FROM erased_calls e
+                    WHERE e.project = p_project AND e.digest = sha256(convert_to(l.phone, 'UTF8'))
+                )
+            ) AS lease_until
             FROM (
                 SELECT t.open, t.lease_until FROM turns t
                 WHERE t.project = p_project AND t.phone = l.phone
@@ -591,10 +620,12 @@ CREATE FUNCTION public.fila_erase(p_project text, p_phone text, p_by text) RETUR
     AS $$
 DECLARE
     c conversations;
+    digest bytea;
     counts jsonb;
 BEGIN
     PERFORM fila_require('by', p_by);
     c := fila_lock(p_project, p_phone);
+    digest := sha256(convert_to(c.phone, 'UTF8'));
     -- A row that another program inserted a moment ago still has its phone as it came.
     WITH waiting AS (
         DELETE FROM fila_mensagens q
@@ -605,7 +636,11 @@ BEGIN
     ), parts AS (
         DELETE FROM deliveries d USING turns t WHERE t.project = p_project AND t.phone = c.phone AND d.turn_id = t.id RETURNING d.provider_id
     ), ended AS (
-        DELETE FROM turns t WHERE t.project = p_project AND t.phone = c.phone RETURNING 1
+        DELETE FROM turns t WHERE t.project = p_project AND t.phone = c.phone RETURNING t.id, t.attempt, t.state, t.lease_until
+    ), calls AS (
+        INSERT INTO erased_calls (project, digest, turn_id, attempt, lease_until)
+        -- Discarding raised the attempt above the one that the call was made under.
+        SELECT p_project, digest, e.id, e.attempt - (e.state = 'discarded')::integer, e.lease_until FROM ended e WHERE e.lease_until > clock_timestamp()
     ), forgotten AS (
         DELETE FROM receipts r WHERE r.project = p_project AND r.phone = c.phone RETURNING r.message_id
     ), digests AS (
@@ -615,7 +650,7 @@ BEGIN
         WHERE known.id <> ''
         ON CONFLICT DO NOTHING
     ), named AS (
-        UPDATE audit a SET phone = 'sha256:' || encode(sha256(convert_to(c.phone, 'UTF8')), 'hex'), reason = NULL, detail = '{}'
+        UPDATE audit a SET phone = 'sha256:' || encode(digest, 'hex'), reason = NULL, detail = '{}'
         WHERE a.project = p_project AND a.phone = c.phone
     )
     SELECT jsonb_build_object(
@@ -625,7 +660,7 @@ BEGIN
     DELETE FROM wakeups w WHERE w.project = p_project AND w.phone = c.phone;
     DELETE FROM conversations v WHERE v.project = p_project AND v.phone = c.phone;
     INSERT INTO audit (project, phone, action, actor, detail)
-    VALUES (p_project, 'sha256:' || encode(sha256(convert_to(c.phone, 'UTF8')), 'hex'), 'erase', p_by, counts);
+    VALUES (p_project, 'sha256:' || encode(digest, 'hex'), 'erase', p_by, counts);
     RETURN counts;
 END
 $$;
@@ -709,6 +744,9 @@ BEGIN
     SELECT * INTO p FROM projects WHERE name = t.project;
     SELECT fila_mode(c.mode, c.until) INTO mode FROM conversations c WHERE c.project = t.project AND c.phone = t.phone FOR NO KEY UPDATE;
     SELECT * INTO t FROM turns WHERE id = p_turn FOR NO KEY UPDATE;
+    IF t.silenced THEN
+        mode := 'human';
+    END IF;
     -- The agent may have called back while its own answer was lost: then the reply stands.
     IF t.attempt IS DISTINCT FROM p_attempt OR t.state NOT IN ('running', 'sending', 'replied', 'unknown') OR mode IS NULL
         OR (p_stage = 'agent' AND t.stage <> 'agent') OR (p_stage = 'delivery' AND t.stage <> 'delivery') THEN
@@ -850,6 +888,7 @@ BEGIN
         ) o
         LIMIT p_page
     );
+    DELETE FROM erased_calls c WHERE c.lease_until < present;
     DELETE FROM erased_receipts e WHERE e.ctid = ANY (old);
     GET DIAGNOSTICS gone = ROW_COUNT;
     more := gone = p_page;
@@ -939,6 +978,11 @@ BEGIN
             FOR NO KEY UPDATE SKIP LOCKED
         ) c
     );
+    -- Dead letters may be kept for longer, and a redrive still asks what came after them.
+    UPDATE turns d SET answered_later = true
+    FROM turns a
+    WHERE a.id = ANY (old) AND a.phone = ANY (held) AND a.state = 'done'
+        AND d.project = a.project AND d.phone = a.phone AND d.id < a.id AND d.dead AND NOT d.answered_later;
     WITH deleted AS (
         DELETE FROM turns t
         WHERE t.id = ANY (old) AND t.phone = ANY (held) AND NOT t.open AND t.dead = p_dead
@@ -980,6 +1024,7 @@ BEGIN
     IF p.takeover_messages = 'ignore' THEN
         PERFORM fila_ignore_waiting(p_project, p_phone, 'human');
     END IF;
+    UPDATE turns SET silenced = true WHERE project = p_project AND phone = p_phone AND open AND NOT silenced;
     UPDATE turns SET state = 'discarded', reason = 'human', finished_at = clock_timestamp(), next_attempt_at = NULL, reply_until = NULL
     WHERE project = p_project AND phone = p_phone AND open
         AND (state IN ('retrying', 'replied') OR (state = 'running' AND reply_until IS NOT NULL));
@@ -987,6 +1032,19 @@ BEGIN
     VALUES (p_project, p_phone, 'takeover', p_by, p_reason, jsonb_build_object('until', fila_time(ends)));
     RETURN ends;
 END
+$$;
+
+CREATE FUNCTION public.fila_go_on(t public.turns) RETURNS text
+    LANGUAGE sql
+    AS $$
+    UPDATE turns SET
+        state = CASE WHEN t.silenced THEN 'discarded' ELSE 'retrying' END,
+        reason = CASE WHEN t.silenced THEN 'human' END,
+        finished_at = CASE WHEN t.silenced THEN clock_timestamp() END,
+        next_attempt_at = CASE WHEN NOT t.silenced THEN clock_timestamp() END,
+        reconcile_since = NULL, lease_until = NULL
+    WHERE id = t.id
+    RETURNING state
 $$;
 
 CREATE FUNCTION public.fila_grant_feeder(p_project text, p_role text) RETURNS void
@@ -1009,7 +1067,7 @@ CREATE FUNCTION public.fila_grant_roles() RETURNS void
     LANGUAGE plpgsql
     AS $$
 DECLARE
-    tables constant text := 'projects, fila_mensagens, receipts, erased_receipts, conversations, wakeups, turns, deliveries, audit';
+    tables constant text := 'projects, fila_mensagens, receipts, erased_receipts, erased_calls, conversations, wakeups, turns, deliveries, audit';
     r text;
     f regprocedure;
 BEGIN
@@ -1071,6 +1129,7 @@ $$;
 CREATE FUNCTION public.fila_hung_up(p_turn bigint, p_attempt integer) RETURNS void
     LANGUAGE sql
     AS $$
+    DELETE FROM erased_calls WHERE turn_id = p_turn AND attempt <= p_attempt;
     UPDATE turns SET lease_until = NULL
     WHERE id = p_turn AND lease_until IS NOT NULL AND (NOT open OR (state = 'replied' AND instance IS NULL))
         AND (attempt <= p_attempt OR (state = 'discarded' AND attempt = p_attempt + 1))
@@ -1112,12 +1171,18 @@ BEGIN
     SELECT * INTO t FROM turns WHERE id = p_turn;
     SELECT fila_mode(c.mode, c.until) INTO mode FROM conversations c WHERE c.project = t.project AND c.phone = t.phone FOR NO KEY UPDATE;
     SELECT * INTO t FROM turns WHERE id = p_turn FOR NO KEY UPDATE;
-    IF t.state NOT IN ('running', 'retrying') OR mode IS DISTINCT FROM 'agent' OR NOT fila_overtaken(t)
-        OR t.attempt <> coalesce(p_attempt, t.attempt) THEN
+    IF mode IS NULL OR t.state NOT IN ('running', 'retrying') OR t.attempt <> coalesce(p_attempt, t.attempt)
+        OR (p_attempt IS NULL AND (mode <> 'agent' OR NOT fila_overtaken(t))) THEN
         RETURN 'stale';
     ELSIF p_attempt IS NULL AND t.state = 'running' AND t.reply_until IS NULL THEN
         UPDATE turns SET reason = 'interrupted' WHERE id = p_turn;
         RETURN 'asked';
+    ELSIF t.silenced OR mode = 'human' THEN
+        UPDATE turns SET state = 'discarded', reason = 'human', finished_at = clock_timestamp(), lease_until = NULL WHERE id = p_turn;
+        RETURN 'discarded';
+    ELSIF NOT fila_overtaken(t) THEN
+        UPDATE turns SET state = 'retrying', reason = NULL, next_attempt_at = clock_timestamp(), lease_until = NULL WHERE id = p_turn;
+        RETURN 'retry';
     END IF;
     PERFORM fila_supersede(p_turn, 'interrupted by newer messages');
     RETURN 'superseded';
@@ -1401,9 +1466,9 @@ BEGIN
         SELECT FROM conversations c WHERE c.project = t.project AND c.phone = t.phone AND fila_mode(c.mode, c.until) = 'human'
     ) THEN
         PERFORM fila_refuse('FI409', 'a person has the conversation, and the turn would be discarded; release it first');
-    ELSIF NOT p_force AND EXISTS (
+    ELSIF NOT p_force AND (t.answered_later OR EXISTS (
         SELECT FROM turns o WHERE o.project = t.project AND o.phone = t.phone AND o.id > t.id AND o.state = 'done'
-    ) THEN
+    )) THEN
         PERFORM fila_refuse('FI409', 'a later turn of the conversation was already answered; force the redrive if this one shall be answered after it');
     END IF;
     UPDATE turns SET
@@ -1412,7 +1477,7 @@ BEGIN
         next_attempt_at = greatest(clock_timestamp(), (
             SELECT max(h.lease_until) FROM turns h WHERE h.project = t.project AND h.phone = t.phone AND NOT h.open
         )),
-        agent_failures = 0, delivery_failures = 0, crashes = 0
+        agent_failures = 0, delivery_failures = 0, crashes = 0, silenced = false
     WHERE id = p_turn;
     UPDATE deliveries SET state = 'pending' WHERE turn_id = p_turn AND part > 0 AND state IN ('failed', 'unknown', 'sending');
     -- A last word whose result nobody wrote down is not said a second time, should the turn die again.
@@ -1499,12 +1564,16 @@ BEGIN
         verdict := 'absent';
         RETURN;
     END IF;
+    IF t.silenced THEN
+        held.mode := 'human';
+    END IF;
     IF t.state NOT IN ('running', 'retrying', 'unknown') OR t.stage <> 'agent' OR t.attempt <> coalesce(p_attempt, t.attempt) OR held.mode IS NULL THEN
         verdict := CASE
-            -- The answer to the same call was lost on its way: nothing of it has been sent.
+            -- The answer to the same call was lost on its way: nothing of it has been sent, and unless it still may be, the gate before
+            -- the part says what becomes of it.
             WHEN p_send AND t.state = 'sending' AND t.attempt = p_attempt AND t.reply IS NOT DISTINCT FROM p_reply
                 AND NOT EXISTS (SELECT FROM deliveries d WHERE d.turn_id = t.id AND (d.state = 'sent' OR d.attempts > 1))
-                THEN 'send'
+                THEN CASE held.mode WHEN 'agent' THEN 'send' ELSE fila_send(p_turn, p_attempt, 1) END
             WHEN t.replied_at IS NOT NULL AND t.reply IS NOT DISTINCT FROM p_reply AND t.state IN ('replied', 'sending', 'retrying', 'unknown', 'done')
                 THEN 'repeated'
             ELSE 'stale'
@@ -1565,9 +1634,11 @@ CREATE FUNCTION public.fila_require(p_name text, p_value text) RETURNS void
     LANGUAGE plpgsql
     AS $$
 BEGIN
-    IF btrim(coalesce(p_value, '')) = '' THEN
+    -- Every white space of Unicode, which btrim alone does not know.
+    IF btrim(coalesce(p_value, ''), E' \t\n\u000B\f\r\u0085\u00A0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200A\u2028\u2029\u202F\u205F\u3000') = '' THEN
         PERFORM fila_refuse('FI422', p_name || ' is required');
     END IF;
+    PERFORM fila_bound(p_name, p_value);
 END
 $$;
 
@@ -1576,7 +1647,7 @@ CREATE FUNCTION public.fila_resolve(p_turn bigint, p_outcome text, p_by text, p_
     AS $$
 DECLARE
     t turns;
-    ended text := 'retrying';
+    ended text;
 BEGIN
     PERFORM fila_require('by', p_by);
     PERFORM fila_require('reason', p_reason);
@@ -1595,8 +1666,7 @@ BEGIN
         PERFORM fila_finish(p_turn);
         ended := 'done';
     ELSE
-        UPDATE turns SET state = 'retrying', next_attempt_at = clock_timestamp(), reconcile_since = NULL, lease_until = NULL, reason = NULL
-        WHERE id = p_turn;
+        ended := fila_go_on(t);
     END IF;
     INSERT INTO audit (project, phone, turn_id, action, actor, reason, detail)
     VALUES (t.project, t.phone, t.id, 'resolve', p_by, p_reason, jsonb_build_object('outcome', p_outcome));
@@ -1623,11 +1693,7 @@ BEGIN
     UPDATE conversations SET mode = 'agent', until = NULL, suspended_by = NULL WHERE project = p_project AND phone = c.phone;
     IF p_waiting = 'discard' THEN
         settled := fila_ignore_waiting(p_project, c.phone, 'discarded');
-        -- A call that runs is fenced off, and keeps its lease until it has hung up (see fila_discard).
-        UPDATE turns SET
-            state = 'discarded', reason = 'discarded at resume', attempt = attempt + (state IN ('running', 'sending'))::integer,
-            finished_at = clock_timestamp(), next_attempt_at = NULL, reply_until = NULL
-        WHERE project = p_project AND phone = c.phone AND open AND state IN ('running', 'retrying', 'replied', 'sending');
+        PERFORM fila_discard_turn(t, 'discarded at resume') FROM turns t WHERE t.project = p_project AND t.phone = c.phone AND t.open;
     ELSIF EXISTS (SELECT FROM fila_mensagens q WHERE q.projeto = p_project AND q.telefone = c.phone) THEN
         UPDATE conversations SET due_now_at = clock_timestamp(), due_now_by = 'resume' WHERE project = p_project AND phone = c.phone;
     END IF;
@@ -1651,7 +1717,7 @@ BEGIN
     SELECT * INTO t FROM turns WHERE id = p_turn FOR NO KEY UPDATE;
     IF t.attempt IS DISTINCT FROM p_attempt OR t.state NOT IN ('replied', 'sending') OR mode IS NULL THEN
         RETURN 'stale';
-    ELSIF mode = 'human' THEN
+    ELSIF t.silenced OR mode = 'human' THEN
         UPDATE turns SET state = 'discarded', reason = 'human', finished_at = clock_timestamp(), lease_until = NULL WHERE id = p_turn;
         RETURN 'discarded';
     ELSIF mode = 'suspended' THEN
@@ -1686,6 +1752,8 @@ BEGIN
     WHERE o.id = p_turn;
     SELECT * INTO t FROM turns WHERE id = p_turn;
     IF t.attempt IS DISTINCT FROM p_attempt OR t.state NOT IN ('sending', 'unknown') OR t.stage <> 'delivery' THEN
+        UPDATE deliveries SET state = 'sent', provider_id = nullif(p_provider_id, ''), sent_at = clock_timestamp()
+        WHERE turn_id = p_turn AND part = p_part AND state = 'unknown' AND t.state = 'discarded' AND t.attempt = p_attempt + 1;
         RETURN 'stale';
     END IF;
     IF t.state = 'unknown' THEN
@@ -1699,8 +1767,7 @@ BEGIN
         RETURN 'done';
     ELSIF t.state = 'unknown' THEN
         -- Who asked about it has done his work; the rest goes out with the next claim.
-        UPDATE turns SET state = 'retrying', next_attempt_at = clock_timestamp(), reconcile_since = NULL, lease_until = NULL WHERE id = p_turn;
-        RETURN 'next';
+        RETURN CASE fila_go_on(t) WHEN 'retrying' THEN 'next' ELSE 'discarded' END;
     END IF;
     RETURN CASE WHEN p_go_on THEN fila_send(p_turn, p_attempt, p_part + 1) ELSE 'next' END;
 END
@@ -1836,7 +1903,9 @@ DECLARE
     ends timestamptz;
 BEGIN
     PERFORM fila_require('by', p_by);
-    IF p_minutes <= 0 OR p_minutes > 525600 THEN
+    PERFORM fila_bound('reason', p_reason);
+    -- Less than a microsecond is nothing to Postgres.
+    IF p_minutes < 1e-7 OR p_minutes > 525600 THEN
         PERFORM fila_refuse('FI422', 'minutes must be over 0 and at most 525600 (a year)');
     END IF;
     c := fila_lock(p_project, p_phone);
@@ -1908,6 +1977,14 @@ CREATE TABLE public.deliveries (
     CONSTRAINT deliveries_state_check CHECK ((state = ANY (ARRAY['pending'::text, 'sending'::text, 'sent'::text, 'unknown'::text, 'failed'::text])))
 )
 WITH (fillfactor='80', autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_threshold='1000', autovacuum_vacuum_cost_delay='0');
+
+CREATE TABLE public.erased_calls (
+    project text NOT NULL,
+    digest bytea NOT NULL,
+    turn_id bigint NOT NULL,
+    attempt integer NOT NULL,
+    lease_until timestamp with time zone NOT NULL
+);
 
 CREATE TABLE public.erased_receipts (
     project text NOT NULL,
@@ -2031,6 +2108,9 @@ ALTER TABLE ONLY public.conversations
 
 ALTER TABLE ONLY public.deliveries
     ADD CONSTRAINT deliveries_pkey PRIMARY KEY (turn_id, part);
+
+ALTER TABLE ONLY public.erased_calls
+    ADD CONSTRAINT erased_calls_pkey PRIMARY KEY (project, digest, turn_id);
 
 ALTER TABLE ONLY public.erased_receipts
     ADD CONSTRAINT erased_receipts_pkey PRIMARY KEY (project, digest);

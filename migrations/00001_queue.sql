@@ -81,6 +81,17 @@ CREATE TABLE erased_receipts (
     PRIMARY KEY (project, digest)
 );
 
+-- A call that was under way when its conversation was erased: until it has hung up, or its lease is over, no other turn of that
+-- phone may begin, and nothing else is left to tell of it.
+CREATE TABLE erased_calls (
+    project     text NOT NULL,
+    digest      bytea NOT NULL,
+    turn_id     bigint NOT NULL,
+    attempt     integer NOT NULL,
+    lease_until timestamptz NOT NULL,
+    PRIMARY KEY (project, digest, turn_id)
+);
+
 -- One row a conversation, locked by everything that decides about it. No index on what changes with every
 -- message, so that those updates stay heap-only.
 CREATE TABLE conversations (
@@ -114,5 +125,5 @@ CREATE TABLE wakeups (
 );
 
 -- +goose Down
-DROP TABLE wakeups, conversations, erased_receipts, receipts, fila_mensagens, projects;
+DROP TABLE wakeups, conversations, erased_calls, erased_receipts, receipts, fila_mensagens, projects;
 DROP SEQUENCE fila_mensagens_id_seq;

@@ -33,6 +33,10 @@ CREATE TABLE turns (
     -- Deaths of our own instances, counted apart: a deploy must not make a dead letter.
     crashes           integer NOT NULL DEFAULT 0,
     confirmed_at      timestamptz,
+    -- A person took the conversation over while it was open: nothing more of it is sent, whoever has the conversation by then.
+    silenced          boolean NOT NULL DEFAULT false,
+    -- A later turn of the conversation was answered, and has been deleted for its age since.
+    answered_later    boolean NOT NULL DEFAULT false,
     -- The agent said 202: it will call back until then.
     reply_until       timestamptz,
     instance          text,

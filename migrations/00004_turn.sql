@@ -162,7 +162,13 @@ BEGIN
         LEFT JOIN LATERAL (
             -- A turn that was discarded while its call ran keeps its lease until the call is over.
             -- A redriven one need not be the last.
-            SELECT max(r.lease_until) FILTER (WHERE NOT r.open) AS lease_until
+            SELECT greatest(
+                max(r.lease_until) FILTER (WHERE NOT r.open),
+                (
+                    SELECT max(e.lease_until) FROM erased_calls e
+                    WHERE e.project = p_project AND e.digest = sha256(convert_to(l.phone, 'UTF8'))
+                )
+            ) AS lease_until
             FROM (
                 SELECT t.open, t.lease_until FROM turns t
                 WHERE t.project = p_project AND t.phone = l.phone
@@ -243,7 +249,7 @@ $$;
 -- Turns that nobody works on and that may go on: a retry whose time has come, a lease that ran out, a reply
 -- that was kept while the conversation was suspended, an agent that did not call back in time, an unknown
 -- outcome to be asked about. Takes as many a project as it has free slots, raises the attempt and leases them.
--- A turn of a conversation that a person has is discarded here; one of a suspended conversation stays.
+-- A turn that a person silenced is discarded here; one of a suspended conversation stays.
 -- `why`: retry, abandoned, handed_back, held, overdue, reconcile.
 -- +goose StatementBegin
 CREATE FUNCTION fila_claim(p_projects text[], p_slots integer[], p_instance text, p_lease double precision)
@@ -289,7 +295,7 @@ BEGIN
         FOR NO KEY UPDATE OF c SKIP LOCKED
     ), before AS MATERIALIZED (
         -- Read again under the locks: only what is still so is taken.
-        SELECT t.id, h.mode,
+        SELECT t.id, CASE WHEN t.silenced THEN 'human' ELSE h.mode END AS mode,
             CASE
                 WHEN t.state = 'retrying' AND t.next_attempt_at <= clock_timestamp() THEN 'retry'
                 -- A kept reply that somebody has taken already is his until now: he may come back and send it.
@@ -338,6 +344,9 @@ BEGIN
         extract(epoch FROM clock_timestamp() - t.reconcile_since)::double precision,
         (SELECT d.part FROM deliveries d WHERE d.turn_id = t.id AND d.part > 0 AND d.state IN ('sending', 'unknown') ORDER BY d.part LIMIT 1)
     FROM claimed t;
+    UPDATE deliveries d SET state = 'unknown'
+    FROM turns t
+    WHERE t.id = ANY (candidate) AND t.state = 'discarded' AND d.turn_id = t.id AND d.part > 0 AND d.state = 'sending';
 END
 $$;
 -- +goose StatementEnd
@@ -387,6 +396,7 @@ $$;
 -- +goose StatementBegin
 CREATE FUNCTION fila_hung_up(p_turn bigint, p_attempt integer) RETURNS void
 LANGUAGE sql AS $$
+    DELETE FROM erased_calls WHERE turn_id = p_turn AND attempt <= p_attempt;
     UPDATE turns SET lease_until = NULL
     WHERE id = p_turn AND lease_until IS NOT NULL AND (NOT open OR (state = 'replied' AND instance IS NULL))
         AND (attempt <= p_attempt OR (state = 'discarded' AND attempt = p_attempt + 1))
@@ -434,7 +444,9 @@ $$;
 
 -- The newer burst has fallen due while the agent thinks (during_turn: interrupt). A call in flight belongs to
 -- the instance that leases the turn: it is asked to hang up, and gives the turn back by calling this with its
--- attempt; a turn without a call is superseded at once. Answers: superseded, asked, stale.
+-- attempt; a turn without a call is superseded at once. Whoever has hung up is told as well that a person silenced the turn meanwhile
+-- (discarded), or that nothing newer waits any more (retry: it begins again, and no failure is counted). A conversation that was
+-- suspended meanwhile gets its messages back. Answers: superseded, discarded, retry, asked, stale.
 -- +goose StatementBegin
 CREATE FUNCTION fila_interrupt(p_turn bigint, p_attempt integer) RETURNS text
 LANGUAGE plpgsql SET lock_timeout = '300ms' AS $$
@@ -445,12 +457,18 @@ BEGIN
     SELECT * INTO t FROM turns WHERE id = p_turn;
     SELECT fila_mode(c.mode, c.until) INTO mode FROM conversations c WHERE c.project = t.project AND c.phone = t.phone FOR NO KEY UPDATE;
     SELECT * INTO t FROM turns WHERE id = p_turn FOR NO KEY UPDATE;
-    IF t.state NOT IN ('running', 'retrying') OR mode IS DISTINCT FROM 'agent' OR NOT fila_overtaken(t)
-        OR t.attempt <> coalesce(p_attempt, t.attempt) THEN
+    IF mode IS NULL OR t.state NOT IN ('running', 'retrying') OR t.attempt <> coalesce(p_attempt, t.attempt)
+        OR (p_attempt IS NULL AND (mode <> 'agent' OR NOT fila_overtaken(t))) THEN
         RETURN 'stale';
     ELSIF p_attempt IS NULL AND t.state = 'running' AND t.reply_until IS NULL THEN
         UPDATE turns SET reason = 'interrupted' WHERE id = p_turn;
         RETURN 'asked';
+    ELSIF t.silenced OR mode = 'human' THEN
+        UPDATE turns SET state = 'discarded', reason = 'human', finished_at = clock_timestamp(), lease_until = NULL WHERE id = p_turn;
+        RETURN 'discarded';
+    ELSIF NOT fila_overtaken(t) THEN
+        UPDATE turns SET state = 'retrying', reason = NULL, next_attempt_at = clock_timestamp(), lease_until = NULL WHERE id = p_turn;
+        RETURN 'retry';
     END IF;
     PERFORM fila_supersede(p_turn, 'interrupted by newer messages');
     RETURN 'superseded';
@@ -464,6 +482,22 @@ CREATE FUNCTION fila_reconciled(t turns, p_outcome text) RETURNS void
 LANGUAGE sql AS $$
     INSERT INTO audit (project, phone, turn_id, action, actor, detail)
     VALUES (t.project, t.phone, t.id, 'reconcile', 'fila', jsonb_build_object('outcome', p_outcome))
+$$;
+-- +goose StatementEnd
+
+-- What was unknown is known, and not all of the turn is done: it goes on with the next claim, or ends here if a person silenced it.
+-- Answers: retrying, discarded.
+-- +goose StatementBegin
+CREATE FUNCTION fila_go_on(t turns) RETURNS text
+LANGUAGE sql AS $$
+    UPDATE turns SET
+        state = CASE WHEN t.silenced THEN 'discarded' ELSE 'retrying' END,
+        reason = CASE WHEN t.silenced THEN 'human' END,
+        finished_at = CASE WHEN t.silenced THEN clock_timestamp() END,
+        next_attempt_at = CASE WHEN NOT t.silenced THEN clock_timestamp() END,
+        reconcile_since = NULL, lease_until = NULL
+    WHERE id = t.id
+    RETURNING state
 $$;
 -- +goose StatementEnd
 
@@ -517,12 +551,16 @@ BEGIN
         verdict := 'absent';
         RETURN;
     END IF;
+    IF t.silenced THEN
+        held.mode := 'human';
+    END IF;
     IF t.state NOT IN ('running', 'retrying', 'unknown') OR t.stage <> 'agent' OR t.attempt <> coalesce(p_attempt, t.attempt) OR held.mode IS NULL THEN
         verdict := CASE
-            -- The answer to the same call was lost on its way: nothing of it has been sent.
+            -- The answer to the same call was lost on its way: nothing of it has been sent, and unless it still may be, the gate before
+            -- the part says what becomes of it.
             WHEN p_send AND t.state = 'sending' AND t.attempt = p_attempt AND t.reply IS NOT DISTINCT FROM p_reply
                 AND NOT EXISTS (SELECT FROM deliveries d WHERE d.turn_id = t.id AND (d.state = 'sent' OR d.attempts > 1))
-                THEN 'send'
+                THEN CASE held.mode WHEN 'agent' THEN 'send' ELSE fila_send(p_turn, p_attempt, 1) END
             WHEN t.replied_at IS NOT NULL AND t.reply IS NOT DISTINCT FROM p_reply AND t.state IN ('replied', 'sending', 'retrying', 'unknown', 'done')
                 THEN 'repeated'
             ELSE 'stale'
@@ -590,7 +628,8 @@ DECLARE
 BEGIN
     SELECT * INTO t FROM turns WHERE id = p_turn;
     SELECT fila_mode(c.mode, c.until) INTO mode FROM conversations c WHERE c.project = t.project AND c.phone = t.phone FOR NO KEY UPDATE;
-    IF mode = 'human' THEN
+    SELECT * INTO t FROM turns WHERE id = p_turn;
+    IF t.silenced OR mode = 'human' THEN
         UPDATE turns SET state = 'discarded', reason = 'human', finished_at = clock_timestamp(), lease_until = NULL
         WHERE id = p_turn AND attempt = p_attempt AND state = 'running';
         RETURN CASE WHEN FOUND THEN 'discarded' ELSE 'stale' END;
@@ -615,7 +654,7 @@ BEGIN
     SELECT * INTO t FROM turns WHERE id = p_turn FOR NO KEY UPDATE;
     IF t.attempt IS DISTINCT FROM p_attempt OR t.state NOT IN ('replied', 'sending') OR mode IS NULL THEN
         RETURN 'stale';
-    ELSIF mode = 'human' THEN
+    ELSIF t.silenced OR mode = 'human' THEN
         UPDATE turns SET state = 'discarded', reason = 'human', finished_at = clock_timestamp(), lease_until = NULL WHERE id = p_turn;
         RETURN 'discarded';
     ELSIF mode = 'suspended' THEN
@@ -640,7 +679,8 @@ $$;
 -- +goose StatementEnd
 
 -- A part went out. Ends the turn with the last one; else, when asked to, passes the gate for the next.
--- Answers: done, next (the caller asks for the next part itself), or what fila_send answers.
+-- What became of a part is written down as well where its turn was discarded while it went out.
+-- Answers: done, next (the caller asks for the next part itself), discarded, or what fila_send answers.
 -- +goose StatementBegin
 CREATE FUNCTION fila_sent(p_turn bigint, p_attempt integer, p_part integer, p_provider_id text, p_go_on boolean) RETURNS text
 LANGUAGE plpgsql SET lock_timeout = '300ms' AS $$
@@ -652,6 +692,8 @@ BEGIN
     WHERE o.id = p_turn;
     SELECT * INTO t FROM turns WHERE id = p_turn;
     IF t.attempt IS DISTINCT FROM p_attempt OR t.state NOT IN ('sending', 'unknown') OR t.stage <> 'delivery' THEN
+        UPDATE deliveries SET state = 'sent', provider_id = nullif(p_provider_id, ''), sent_at = clock_timestamp()
+        WHERE turn_id = p_turn AND part = p_part AND state = 'unknown' AND t.state = 'discarded' AND t.attempt = p_attempt + 1;
         RETURN 'stale';
     END IF;
     IF t.state = 'unknown' THEN
@@ -665,8 +707,7 @@ BEGIN
         RETURN 'done';
     ELSIF t.state = 'unknown' THEN
         -- Who asked about it has done his work; the rest goes out with the next claim.
-        UPDATE turns SET state = 'retrying', next_attempt_at = clock_timestamp(), reconcile_since = NULL, lease_until = NULL WHERE id = p_turn;
-        RETURN 'next';
+        RETURN CASE fila_go_on(t) WHEN 'retrying' THEN 'next' ELSE 'discarded' END;
     END IF;
     RETURN CASE WHEN p_go_on THEN fila_send(p_turn, p_attempt, p_part + 1) ELSE 'next' END;
 END
@@ -675,7 +716,7 @@ $$;
 
 -- Something did not work. p_fate is what the policy makes of it: retry, dead, unknown (held for a person),
 -- reconcile (asked about again after the delay). p_counted: whether it uses up one of the attempts.
--- Answers: retry, dead, unknown, discarded (a person has the conversation), stale.
+-- Answers: retry, dead, unknown, discarded (a person took the conversation over), stale.
 -- +goose StatementBegin
 CREATE FUNCTION fila_fail(
     p_turn bigint, p_attempt integer, p_stage text, p_part integer, p_fate text, p_error text, p_counted boolean, p_delay double precision
@@ -690,6 +731,9 @@ BEGIN
     SELECT * INTO p FROM projects WHERE name = t.project;
     SELECT fila_mode(c.mode, c.until) INTO mode FROM conversations c WHERE c.project = t.project AND c.phone = t.phone FOR NO KEY UPDATE;
     SELECT * INTO t FROM turns WHERE id = p_turn FOR NO KEY UPDATE;
+    IF t.silenced THEN
+        mode := 'human';
+    END IF;
     -- The agent may have called back while its own answer was lost: then the reply stands.
     IF t.attempt IS DISTINCT FROM p_attempt OR t.state NOT IN ('running', 'sending', 'replied', 'unknown') OR mode IS NULL
         OR (p_stage = 'agent' AND t.stage <> 'agent') OR (p_stage = 'delivery' AND t.stage <> 'delivery') THEN
@@ -759,5 +803,5 @@ $$;
 -- +goose StatementEnd
 
 -- +goose Down
-DROP FUNCTION fila_fallback_sent, fila_bury, fila_fail, fila_sent, fila_send, fila_await_reply, fila_reply, fila_finish, fila_reconciled, fila_interrupt, fila_overtaken,
+DROP FUNCTION fila_fallback_sent, fila_bury, fila_fail, fila_sent, fila_send, fila_await_reply, fila_reply, fila_finish, fila_go_on, fila_reconciled, fila_interrupt, fila_overtaken,
     fila_supersede, fila_hung_up, fila_hand_back, fila_renew, fila_claim, fila_drain, fila_burst, fila_due, fila_wake, fila_time;

@@ -42,12 +42,25 @@ $$;
 -- +goose StatementEnd
 
 -- +goose StatementBegin
+CREATE FUNCTION fila_bound(p_name text, p_value text) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    IF char_length(p_value) > 1000 THEN
+        PERFORM fila_refuse('FI422', p_name || ' has ' || char_length(p_value) || ' characters, at most 1000 are kept');
+    END IF;
+END
+$$;
+-- +goose StatementEnd
+
+-- +goose StatementBegin
 CREATE FUNCTION fila_require(p_name text, p_value text) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
-    IF btrim(coalesce(p_value, '')) = '' THEN
+    -- Every white space of Unicode, which btrim alone does not know.
+    IF btrim(coalesce(p_value, ''), E' \t\n\u000B\f\r\u0085\u00A0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200A\u2028\u2029\u202F\u205F\u3000') = '' THEN
         PERFORM fila_refuse('FI422', p_name || ' is required');
     END IF;
+    PERFORM fila_bound(p_name, p_value);
 END
 $$;
 -- +goose StatementEnd
@@ -80,8 +93,9 @@ LANGUAGE sql AS $$
 $$;
 -- +goose StatementEnd
 
--- The conversation goes to a person; the caller holds its lock. A turn whose call is running is discarded when
--- the call ends: the next turn must not start beside it.
+-- The conversation goes to a person; the caller holds its lock. Its open turn sends nothing more, even if the person gives the
+-- conversation back before it could. What is on its way ends first, since the next turn must not start beside it; an unknown
+-- outcome stays to be resolved.
 -- +goose StatementBegin
 CREATE FUNCTION fila_give_to_human(p_project text, p_phone text, p_for interval, p_by text, p_reason text) RETURNS timestamptz
 LANGUAGE plpgsql AS $$
@@ -103,6 +117,7 @@ BEGIN
     IF p.takeover_messages = 'ignore' THEN
         PERFORM fila_ignore_waiting(p_project, p_phone, 'human');
     END IF;
+    UPDATE turns SET silenced = true WHERE project = p_project AND phone = p_phone AND open AND NOT silenced;
     UPDATE turns SET state = 'discarded', reason = 'human', finished_at = clock_timestamp(), next_attempt_at = NULL, reply_until = NULL
     WHERE project = p_project AND phone = p_phone AND open
         AND (state IN ('retrying', 'replied') OR (state = 'running' AND reply_until IS NOT NULL));
@@ -121,7 +136,9 @@ DECLARE
     ends timestamptz;
 BEGIN
     PERFORM fila_require('by', p_by);
-    IF p_minutes <= 0 OR p_minutes > 525600 THEN
+    PERFORM fila_bound('reason', p_reason);
+    -- Less than a microsecond is nothing to Postgres.
+    IF p_minutes < 1e-7 OR p_minutes > 525600 THEN
         PERFORM fila_refuse('FI422', 'minutes must be over 0 and at most 525600 (a year)');
     END IF;
     c := fila_lock(p_project, p_phone);
@@ -208,6 +225,21 @@ END
 $$;
 -- +goose StatementEnd
 
+-- Ends an open or dead turn without an answer. A call that is running is fenced off by the raised attempt; the lease stays,
+-- since until its instance has hung up, or the lease is over, no other turn of the conversation may start. A part that is on its
+-- way may have gone out, and a last word is not said any more. The conversation is locked.
+-- +goose StatementBegin
+CREATE FUNCTION fila_discard_turn(t turns, p_reason text) RETURNS void
+LANGUAGE sql AS $$
+    UPDATE turns SET
+        state = 'discarded', reason = p_reason, attempt = attempt + t.open::integer, finished_at = clock_timestamp(),
+        -- A question about an unknown outcome does nothing that the next turn would have to wait for.
+        lease_until = CASE WHEN t.state <> 'unknown' THEN lease_until END, next_attempt_at = NULL, reply_until = NULL, reconcile_since = NULL
+    WHERE id = t.id;
+    UPDATE deliveries SET state = CASE part WHEN 0 THEN 'failed' ELSE 'unknown' END WHERE turn_id = t.id AND state = 'sending';
+$$;
+-- +goose StatementEnd
+
 -- +goose StatementBegin
 CREATE FUNCTION fila_resume(p_project text, p_phone text, p_waiting text, p_by text) RETURNS text
 LANGUAGE plpgsql AS $$
@@ -226,11 +258,7 @@ BEGIN
     UPDATE conversations SET mode = 'agent', until = NULL, suspended_by = NULL WHERE project = p_project AND phone = c.phone;
     IF p_waiting = 'discard' THEN
         settled := fila_ignore_waiting(p_project, c.phone, 'discarded');
-        -- A call that runs is fenced off, and keeps its lease until it has hung up (see fila_discard).
-        UPDATE turns SET
-            state = 'discarded', reason = 'discarded at resume', attempt = attempt + (state IN ('running', 'sending'))::integer,
-            finished_at = clock_timestamp(), next_attempt_at = NULL, reply_until = NULL
-        WHERE project = p_project AND phone = c.phone AND open AND state IN ('running', 'retrying', 'replied', 'sending');
+        PERFORM fila_discard_turn(t, 'discarded at resume') FROM turns t WHERE t.project = p_project AND t.phone = c.phone AND t.open;
     ELSIF EXISTS (SELECT FROM fila_mensagens q WHERE q.projeto = p_project AND q.telefone = c.phone) THEN
         UPDATE conversations SET due_now_at = clock_timestamp(), due_now_by = 'resume' WHERE project = p_project AND phone = c.phone;
     END IF;
@@ -309,7 +337,7 @@ BEGIN
     IF t.state <> 'running' OR t.attempt <> coalesce(p_attempt, t.attempt) THEN
         RETURN CASE WHEN t.state = 'superseded' THEN 'superseded' WHEN t.state = 'discarded' AND t.reason = 'human' THEN 'human' ELSE 'stale' END;
     ELSIF EXISTS (
-        SELECT FROM conversations c WHERE c.project = t.project AND c.phone = t.phone AND fila_mode(c.mode, c.until) <> 'agent'
+        SELECT FROM conversations c WHERE c.project = t.project AND c.phone = t.phone AND (t.silenced OR fila_mode(c.mode, c.until) <> 'agent')
     ) THEN
         RETURN 'human';
     ELSIF fila_overtaken(t) THEN
@@ -340,9 +368,9 @@ BEGIN
         SELECT FROM conversations c WHERE c.project = t.project AND c.phone = t.phone AND fila_mode(c.mode, c.until) = 'human'
     ) THEN
         PERFORM fila_refuse('FI409', 'a person has the conversation, and the turn would be discarded; release it first');
-    ELSIF NOT p_force AND EXISTS (
+    ELSIF NOT p_force AND (t.answered_later OR EXISTS (
         SELECT FROM turns o WHERE o.project = t.project AND o.phone = t.phone AND o.id > t.id AND o.state = 'done'
-    ) THEN
+    )) THEN
         PERFORM fila_refuse('FI409', 'a later turn of the conversation was already answered; force the redrive if this one shall be answered after it');
     END IF;
     UPDATE turns SET
@@ -351,7 +379,7 @@ BEGIN
         next_attempt_at = greatest(clock_timestamp(), (
             SELECT max(h.lease_until) FROM turns h WHERE h.project = t.project AND h.phone = t.phone AND NOT h.open
         )),
-        agent_failures = 0, delivery_failures = 0, crashes = 0
+        agent_failures = 0, delivery_failures = 0, crashes = 0, silenced = false
     WHERE id = p_turn;
     UPDATE deliveries SET state = 'pending' WHERE turn_id = p_turn AND part > 0 AND state IN ('failed', 'unknown', 'sending');
     -- A last word whose result nobody wrote down is not said a second time, should the turn die again.
@@ -363,8 +391,6 @@ END
 $$;
 -- +goose StatementEnd
 
--- Settles a turn without an answer. A call that is running is fenced off by the raised attempt; the lease stays,
--- since until its instance has hung up, or the lease is over, no other turn of the conversation may start.
 -- +goose StatementBegin
 CREATE FUNCTION fila_discard(p_turn bigint, p_by text, p_reason text, p_project text DEFAULT NULL) RETURNS text
 LANGUAGE plpgsql AS $$
@@ -377,11 +403,7 @@ BEGIN
     IF t.state <> 'dead' AND NOT t.open THEN
         PERFORM fila_refuse('FI409', 'turn ' || p_turn || ' is ' || t.state || ', which is its end');
     END IF;
-    UPDATE turns SET
-        state = 'discarded', reason = p_reason, attempt = attempt + t.open::integer, finished_at = clock_timestamp(),
-        -- A question about an unknown outcome does nothing that the next turn would have to wait for.
-        lease_until = CASE WHEN t.state <> 'unknown' THEN lease_until END, next_attempt_at = NULL, reply_until = NULL
-    WHERE id = p_turn;
+    PERFORM fila_discard_turn(t, p_reason);
     INSERT INTO audit (project, phone, turn_id, action, actor, reason) VALUES (t.project, t.phone, t.id, 'discard', p_by, p_reason);
     PERFORM fila_wake(t.project, t.phone);
     RETURN 'discarded';
@@ -390,13 +412,13 @@ $$;
 -- +goose StatementEnd
 
 -- A person says how an unknown outcome turned out. Done: the agent's effect is taken as the whole turn; a part
--- counts as sent and the rest follows. Not done: the same call again, under the same key.
+-- counts as sent and the rest follows. Not done: the same call again, under the same key. Neither where a person silenced the turn.
 -- +goose StatementBegin
 CREATE FUNCTION fila_resolve(p_turn bigint, p_outcome text, p_by text, p_reason text, p_project text DEFAULT NULL) RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE
     t turns;
-    ended text := 'retrying';
+    ended text;
 BEGIN
     PERFORM fila_require('by', p_by);
     PERFORM fila_require('reason', p_reason);
@@ -415,8 +437,7 @@ BEGIN
         PERFORM fila_finish(p_turn);
         ended := 'done';
     ELSE
-        UPDATE turns SET state = 'retrying', next_attempt_at = clock_timestamp(), reconcile_since = NULL, lease_until = NULL, reason = NULL
-        WHERE id = p_turn;
+        ended := fila_go_on(t);
     END IF;
     INSERT INTO audit (project, phone, turn_id, action, actor, reason, detail)
     VALUES (t.project, t.phone, t.id, 'resolve', p_by, p_reason, jsonb_build_object('outcome', p_outcome));
@@ -428,16 +449,18 @@ $$;
 
 -- Forgets a patient: one transaction under the conversation's lock, both forms of the number. Whatever is in
 -- flight finds its turn gone and sends nothing more. What remains are digests of message ids, so that a late
--- repetition is known again, and an audit row with a digest of the phone.
+-- repetition is known again, one of the phone for as long as a call is under way, and another in its audit row.
 -- +goose StatementBegin
 CREATE FUNCTION fila_erase(p_project text, p_phone text, p_by text) RETURNS jsonb
 LANGUAGE plpgsql AS $$
 DECLARE
     c conversations;
+    digest bytea;
     counts jsonb;
 BEGIN
     PERFORM fila_require('by', p_by);
     c := fila_lock(p_project, p_phone);
+    digest := sha256(convert_to(c.phone, 'UTF8'));
     -- A row that another program inserted a moment ago still has its phone as it came.
     WITH waiting AS (
         DELETE FROM fila_mensagens q
@@ -448,7 +471,11 @@ BEGIN
     ), parts AS (
         DELETE FROM deliveries d USING turns t WHERE t.project = p_project AND t.phone = c.phone AND d.turn_id = t.id RETURNING d.provider_id
     ), ended AS (
-        DELETE FROM turns t WHERE t.project = p_project AND t.phone = c.phone RETURNING 1
+        DELETE FROM turns t WHERE t.project = p_project AND t.phone = c.phone RETURNING t.id, t.attempt, t.state, t.lease_until
+    ), calls AS (
+        INSERT INTO erased_calls (project, digest, turn_id, attempt, lease_until)
+        -- Discarding raised the attempt above the one that the call was made under.
+        SELECT p_project, digest, e.id, e.attempt - (e.state = 'discarded')::integer, e.lease_until FROM ended e WHERE e.lease_until > clock_timestamp()
     ), forgotten AS (
         DELETE FROM receipts r WHERE r.project = p_project AND r.phone = c.phone RETURNING r.message_id
     ), digests AS (
@@ -458,7 +485,7 @@ BEGIN
         WHERE known.id <> ''
         ON CONFLICT DO NOTHING
     ), named AS (
-        UPDATE audit a SET phone = 'sha256:' || encode(sha256(convert_to(c.phone, 'UTF8')), 'hex'), reason = NULL, detail = '{}'
+        UPDATE audit a SET phone = 'sha256:' || encode(digest, 'hex'), reason = NULL, detail = '{}'
         WHERE a.project = p_project AND a.phone = c.phone
     )
     SELECT jsonb_build_object(
@@ -468,12 +495,12 @@ BEGIN
     DELETE FROM wakeups w WHERE w.project = p_project AND w.phone = c.phone;
     DELETE FROM conversations v WHERE v.project = p_project AND v.phone = c.phone;
     INSERT INTO audit (project, phone, action, actor, detail)
-    VALUES (p_project, 'sha256:' || encode(sha256(convert_to(c.phone, 'UTF8')), 'hex'), 'erase', p_by, counts);
+    VALUES (p_project, 'sha256:' || encode(digest, 'hex'), 'erase', p_by, counts);
     RETURN counts;
 END
 $$;
 -- +goose StatementEnd
 
 -- +goose Down
-DROP FUNCTION fila_erase, fila_resolve, fila_discard, fila_redrive, fila_confirm, fila_lock_turn, fila_typing, fila_flush, fila_resume,
-    fila_suspend, fila_release, fila_clinic_wrote, fila_is_echo, fila_takeover, fila_give_to_human, fila_silence, fila_ignore_waiting, fila_require, fila_lock, fila_refuse;
+DROP FUNCTION fila_erase, fila_resolve, fila_discard, fila_redrive, fila_confirm, fila_lock_turn, fila_typing, fila_flush, fila_resume, fila_discard_turn,
+    fila_suspend, fila_release, fila_clinic_wrote, fila_is_echo, fila_takeover, fila_give_to_human, fila_silence, fila_ignore_waiting, fila_require, fila_bound, fila_lock, fila_refuse;

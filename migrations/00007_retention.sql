@@ -72,6 +72,11 @@ BEGIN
             FOR NO KEY UPDATE SKIP LOCKED
         ) c
     );
+    -- Dead letters may be kept for longer, and a redrive still asks what came after them.
+    UPDATE turns d SET answered_later = true
+    FROM turns a
+    WHERE a.id = ANY (old) AND a.phone = ANY (held) AND a.state = 'done'
+        AND d.project = a.project AND d.phone = a.phone AND d.id < a.id AND d.dead AND NOT d.answered_later;
     WITH deleted AS (
         DELETE FROM turns t
         WHERE t.id = ANY (old) AND t.phone = ANY (held) AND NOT t.open AND t.dead = p_dead
@@ -147,6 +152,7 @@ BEGIN
         ) o
         LIMIT p_page
     );
+    DELETE FROM erased_calls c WHERE c.lease_until < present;
     DELETE FROM erased_receipts e WHERE e.ctid = ANY (old);
     GET DIAGNOSTICS gone = ROW_COUNT;
     more := gone = p_page;

@@ -129,7 +129,7 @@ func TestExport(t *testing.T) {
 func TestExportOfNothing(t *testing.T) {
 	t.Parallel()
 	o := newOperator(t)
-	o.run("conversation", "export", "clinic", phone).expect(t, 0, `"turns": []`, `"waiting": []`)
+	o.run("conversation", "export", "clinic", phone).expect(t, 0, `"turns": []`, `"waiting": []`, `"conversation": null`)
 	if n := lookUp[int](o, `SELECT (SELECT count(*) FROM conversations) + (SELECT count(*) FROM audit)`); n != 0 {
 		t.Errorf("%d rows were left by the export of a stranger", n)
 	}

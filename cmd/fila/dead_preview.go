@@ -92,7 +92,13 @@ func previewTogether(ctx context.Context, pool *postgres.Pool, turns []*preview,
 	for _, p := range turns {
 		// A refusal ends its transaction: so each has one within ours.
 		err := pgx.BeginFunc(ctx, tx, func(nested pgx.Tx) error {
-			_, err := nested.Exec(ctx, statement.Named("action_redrive"), nil, p.turn, "preview", "preview", force)
+			if _, err := nested.Exec(ctx, statement.Named("action_redrive"), nil, p.turn, "preview", "preview", force); err != nil {
+				return err
+			}
+			mode, err := value[string](ctx, nested, "conversation_mode", p.Project, p.Phone)
+			if mode == "suspended" {
+				p.Would = "wait until the conversation is resumed, then " + p.Would
+			}
 			return err
 		})
 		if refusal := postgres.Refusal(err); refusal != "" {

@@ -76,6 +76,14 @@ func TestRedrivePreview(t *testing.T) {
 	}
 }
 
+func TestRedrivePreviewWhileSuspended(t *testing.T) {
+	t.Parallel()
+	o := newOperator(t)
+	id := o.dead("clinic", phone, "oi")
+	o.run("conversation", "suspend", "clinic", phone, "--by", "ana", "--reason", "looking into it").expect(t, 0)
+	o.run("dead", "redrive", "--dry-run", id).expect(t, 0, "wait until the conversation is resumed, then ask the agent again")
+}
+
 func TestRedriveOfAProject(t *testing.T) {
 	t.Parallel()
 	o := newOperator(t)

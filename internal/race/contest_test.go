@@ -147,7 +147,7 @@ func contests() map[string]contest {
 		},
 		// Proceed: confirmed before the person came. Whoever won, the reply is not sent.
 		"confirm and takeover": {
-			rule: "queue", prepare: begin, left: confirms, right: takes, fault: "confirm_without_lock",
+			rule: "queue", prepare: begin, left: confirms, right: takes, fault: "confirm_beside_person",
 			judge: func(r *round) (bool, bool) {
 				won := r.left == "proceed"
 				before := r.holds(`coalesce((SELECT confirmed_at FROM turns WHERE id = $3) <= `+audited+`, false)`, r.phone, "takeover", r.turn)

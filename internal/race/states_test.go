@@ -161,15 +161,36 @@ func ofPhone(sql string, before ...string) func(*scene, *session, int64, int) an
 	}
 }
 
+// personHad has a person take the conversation and give it back, and then acts.
+func personHad(action func(*scene, *session, int64, int) answer) func(*scene, *session, int64, int) answer {
+	return func(s *scene, one *session, turn int64, attempt int) answer {
+		s.exec(`SELECT fila_takeover('clinic', $1, 30, 'nobody', NULL)`, ana)
+		s.exec(`SELECT fila_release('clinic', $1, 'nobody')`, ana)
+		return action(s, one, turn, attempt)
+	}
+}
+
+// hungUp gives the turn back, after what happened meanwhile.
+func hungUp(meanwhile func(*scene)) func(*scene, *session, int64, int) answer {
+	return func(s *scene, one *session, turn int64, attempt int) answer {
+		s.during("interrupt")
+		meanwhile(s)
+		return one.ask(interrupt, turn, attempt)
+	}
+}
+
+func newest(s *scene) { s.push("m9", ana) }
+
 // What only prepares an action is done by nobody, so that its audit row is told from that of the action.
 const (
-	suspendBefore = `SELECT fila_suspend('clinic', $1, 'nobody', 'a test')`
-	audited       = `SELECT coalesce(string_agg(action, ', ' ORDER BY id), '-') FROM audit WHERE id > $1 AND actor <> 'nobody'`
-	release       = `SELECT fila_release('clinic', $1, 'rita')`
-	resumeAnswer  = `SELECT fila_resume('clinic', $1, 'answer', 'rita')`
-	resumeDiscard = `SELECT fila_resume('clinic', $1, 'discard', 'rita')`
-	flush         = `SELECT fila_flush('clinic', $1, 'rita')`
-	typing        = `SELECT fila_typing('clinic', $1)::text`
+	suspendBefore  = `SELECT fila_suspend('clinic', $1, 'nobody', 'a test')`
+	audited        = `SELECT coalesce(string_agg(action, ', ' ORDER BY id), '-') FROM audit WHERE id > $1 AND actor <> 'nobody'`
+	release        = `SELECT fila_release('clinic', $1, 'rita')`
+	resumeAnswer   = `SELECT fila_resume('clinic', $1, 'answer', 'rita')`
+	resumeDiscard  = `SELECT fila_resume('clinic', $1, 'discard', 'rita')`
+	resolveNotDone = `SELECT fila_resolve($1, 'not_done', 'rita', 'not seen')`
+	flush          = `SELECT fila_flush('clinic', $1, 'rita')`
+	typing         = `SELECT fila_typing('clinic', $1)::text`
 )
 
 var actions = map[string]func(s *scene, one *session, turn int64, attempt int) answer{
@@ -190,7 +211,7 @@ var actions = map[string]func(s *scene, one *session, turn int64, attempt int) a
 	"redrive --force":   ofTurn(`SELECT fila_redrive($1, 'rita', 'agent is back', NULL, true)`),
 	"discard":           ofTurn(`SELECT fila_discard($1, 'rita', 'not needed')`),
 	"resolve done":      ofTurn(`SELECT fila_resolve($1, 'done', 'rita', 'seen')`),
-	"resolve not_done":  ofTurn(`SELECT fila_resolve($1, 'not_done', 'rita', 'not seen')`),
+	"resolve not_done":  ofTurn(resolveNotDone),
 	"erase":             ofPhone(`SELECT 'erased' FROM fila_erase('clinic', $1, 'rita')`),
 
 	"newer burst is due, queue":     newer("queue"),
@@ -200,7 +221,19 @@ var actions = map[string]func(s *scene, one *session, turn int64, attempt int) a
 		newer("interrupt")(s, one, turn, attempt)
 		return one.ask(interrupt, turn, nil)
 	},
-	"gate: reply": ofAttempt(reply),
+	"hung up, newer message": hungUp(newest),
+	"hung up, nothing newer": hungUp(func(*scene) {}),
+	"hung up, suspended meanwhile": hungUp(func(s *scene) {
+		newest(s)
+		s.exec(suspendBefore, ana)
+	}),
+	"hung up, a person had it":          personHad(hungUp(newest)),
+	"confirm, a person had it":          personHad(ofAttempt(confirm)),
+	"resolve not_done, a person had it": personHad(ofTurn(resolveNotDone)),
+	"gate: reply, a person had it":      personHad(ofAttempt(reply)),
+	"gate: part 1, a person had it":     personHad(ofAttempt(send, 1)),
+	"part 1 sent, a person had it":      personHad(ofAttempt(sent, 1)),
+	"gate: reply":                       ofAttempt(reply),
 	"gate: reply, newer message, supersede": func(s *scene, one *session, turn int64, attempt int) answer {
 		s.during("supersede")
 		s.push("m9", ana)
@@ -258,7 +291,7 @@ func TestTurnStates(t *testing.T) {
 // clear forgets everything that earlier cells left.
 func (s *scene) clear() {
 	s.Helper()
-	s.exec(`TRUNCATE fila_mensagens, receipts, erased_receipts, conversations, turns, deliveries, audit, wakeups`)
+	s.exec(`TRUNCATE fila_mensagens, receipts, erased_receipts, erased_calls, conversations, turns, deliveries, audit, wakeups`)
 	s.exec(`UPDATE projects SET during_turn = 'queue', takeover_messages = 'ignore'`)
 }
 

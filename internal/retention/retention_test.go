@@ -127,6 +127,26 @@ func (c *clinic) pass(days float64) {
 	c.exec(`UPDATE erased_receipts SET erased_at = erased_at - make_interval(secs => 86400 * $1::double precision)`, days)
 }
 
+// A dead letter that is kept for longer than what was answered after it still knows of that.
+func TestRedriveRemembersWhatIsForgotten(t *testing.T) {
+	t.Parallel()
+	c := setup(t)
+	c.exec(`UPDATE projects SET keep_turns = interval '1 day'`)
+	dead := c.died("dead", ana)
+	c.answered("later", ana)
+	last := c.died("last", ana)
+	c.pass(2)
+	c.forget()
+	c.count("turns", 2)
+	for turn, want := range map[int64]string{dead: "FI409", last: ""} {
+		_, err := c.pool.Exec(t.Context(), `SELECT fila_redrive($1, 'ana', 'again')`, turn)
+		if got := postgres.Code(err); got != want {
+			t.Errorf("redriving turn %d: %q, want %q", turn, got, want)
+		}
+		c.exec(`UPDATE turns SET state = 'dead', reason = 'test', finished_at = clock_timestamp() WHERE open`)
+	}
+}
+
 func TestEveryClassHasItsTime(t *testing.T) {
 	t.Parallel()
 	c := setup(t)

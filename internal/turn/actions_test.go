@@ -257,6 +257,7 @@ func (m *machine) elapse() {
 const shift = `
 	UPDATE fila_mensagens SET timestamp = timestamp - by FROM make_interval(secs => %[1]d) AS by;
 	UPDATE conversations SET until = until - by, typing_at = typing_at - by, due_now_at = due_now_at - by FROM make_interval(secs => %[1]d) AS by;
+	UPDATE erased_calls SET lease_until = lease_until - by FROM make_interval(secs => %[1]d) AS by;
 	UPDATE turns SET lease_until = lease_until - by, next_attempt_at = next_attempt_at - by, reply_until = reply_until - by,
 		reconcile_since = reconcile_since - by, first_at = first_at - by, due_at = due_at - by, drained_at = drained_at - by
 	FROM make_interval(secs => %[1]d) AS by`
@@ -699,8 +700,8 @@ func (m *machine) confirm() {
 	if err != nil {
 		m.Fatalf("confirm: %v", err)
 	}
-	if done.Status == "proceed" && m.model.modeOf(t.Phone) != "agent" {
-		m.Fatalf("an effect is confirmed in a conversation that is %s", m.model.modeOf(t.Phone))
+	if done.Status == "proceed" && (m.model.modeOf(t.Phone) != "agent" || m.silenced[t.ID] != nil) {
+		m.Fatalf("an effect of a turn that a person silenced: %t, is confirmed in a conversation that is %s", m.silenced[t.ID] != nil, m.model.modeOf(t.Phone))
 	}
 	m.event("confirm: " + done.Status)
 }
@@ -803,6 +804,7 @@ func (m *machine) redrive() {
 	_, err := m.people.Redrive(m.ctx, projectName, t.ID, "rita", "agent is back", rapid.Bool().Draw(m.T, "forced"))
 	if m.did("redrive", err) {
 		m.acting.redriven = t.ID
+		delete(m.silenced, t.ID)
 		for _, text := range t.Texts {
 			m.redriven[text] = true
 		}

@@ -51,7 +51,7 @@ func (m *machine) waitsFor(open *turnRow, discarded int64) bool {
 // its lease may: nobody can hang up for it.
 func (m *machine) checkOverlap(r *oneRun) {
 	for _, other := range m.runs() {
-		if other.call == nil || other.phone != r.phone || other.turn == r.turn || m.erasedTurns[other.turn] || m.model.now-other.leased > leaseSeconds {
+		if other.call == nil || other.phone != r.phone || other.turn == r.turn || m.model.now-other.leased > leaseSeconds {
 			continue
 		}
 		timer := time.NewTimer(patience)
@@ -78,6 +78,12 @@ func (m *machine) overhearSend(s sending) {
 		}
 		delete(m.leftBehind, s.key())
 		return
+	}
+	if onTheirWay := m.silenced[s.turn]; onTheirWay != nil {
+		if !onTheirWay[s.key()] {
+			m.Fatalf("invariant 14: part %s went out after a person had taken its conversation over", s.key())
+		}
+		delete(onTheirWay, s.key())
 	}
 	if m.acting.modes[s.phone] != "agent" {
 		if !m.allowed[s.phone][s.key()] {
@@ -259,6 +265,11 @@ func (m *machine) checkConversation(phone string, after *picture) {
 	placed = append(placed, after.waiting(phone)...)
 	m.checkOrder(placed, textsOf(c.order))
 	m.checkSilence(phone, mode, after)
+	if open := after.openTurn(phone); mode == "human" && open != nil && m.silenced[open.ID] == nil {
+		m.silenced[open.ID] = map[string]bool{}
+		m.inFlight(m.silenced[open.ID], open)
+		m.event("silenced in state " + open.State)
+	}
 }
 
 // checkOrder: what turns and queue hold is what was accepted, in that order, but for turns that a person has begun again behind

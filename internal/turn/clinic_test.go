@@ -162,13 +162,18 @@ func (c *clinic) want(what, got, want string) {
 // begin makes a turn of one message and leaves it to the caller.
 func (c *clinic) begin() turn.Work {
 	c.Helper()
-	c.exec(`SELECT fila_push(ARRAY['clinic'], ARRAY['m1'], ARRAY[$1], ARRAY[$1], ARRAY['oi'], ARRAY['text'], ARRAY[NULL], ARRAY[NULL], ARRAY[NULL],
-		ARRAY[NULL]::timestamptz[], ARRAY[NULL], ARRAY[NULL])`, phones[0])
+	c.push("m1")
 	drained, err := c.store.Drain(c.Context(), "clinic", phones[:1])
 	if err != nil || len(drained) != 1 || drained[0].Verdict != turn.Begun {
 		c.Fatalf("drain: %v, error %v", drained, err)
 	}
 	return drained[0].Work
+}
+
+func (c *clinic) push(id string) {
+	c.Helper()
+	c.exec(`SELECT fila_push(ARRAY['clinic'], ARRAY[$2], ARRAY[$1], ARRAY[$1], ARRAY['oi'], ARRAY['text'], ARRAY[NULL], ARRAY[NULL], ARRAY[NULL],
+		ARRAY[NULL]::timestamptz[], ARRAY[NULL], ARRAY[NULL])`, phones[0], id)
 }
 
 func (c *clinic) run(w turn.Work) { c.runner.Run(c.Context(), c.project, w, time.Now()) }

@@ -110,6 +110,8 @@ type machine struct {
 	erasedTurns map[int64]bool
 	// allowed are the parts that were on their way when the conversation fell silent.
 	allowed map[string]map[string]bool
+	// silenced are the turns that were open when a person took their conversation over, each with its parts that were on their way.
+	silenced map[int64]map[string]bool
 	// redriven are the texts of turns that a person has begun again.
 	redriven map[string]bool
 	// leftBehind are the parts of erased turns that were on their way.
@@ -143,7 +145,7 @@ var phones = []string{"5531999990001", "5531999990002"}
 // typed is how another program writes the phone.
 func typed(phone string) string { return "+55 31 " + phone[4:9] + "-" + phone[9:] }
 
-const clean = `DELETE FROM fila_mensagens; DELETE FROM deliveries; DELETE FROM turns; DELETE FROM receipts; DELETE FROM erased_receipts;
+const clean = `DELETE FROM fila_mensagens; DELETE FROM deliveries; DELETE FROM turns; DELETE FROM receipts; DELETE FROM erased_receipts; DELETE FROM erased_calls;
 	DELETE FROM conversations; DELETE FROM wakeups; DELETE FROM audit`
 
 // newMachine begins a case on an empty database.
@@ -152,6 +154,7 @@ func newMachine(t *rapid.T, w *world) *machine {
 		T: t, world: w, ctx: context.Background(), people: conversation.NewStore(w.pool),
 		model: newModel(), texts: map[string]string{}, replies: map[int64]string{}, erasedTurns: map[int64]bool{},
 		allowed: map[string]map[string]bool{}, later: map[int64]bool{}, leftBehind: map[string]bool{}, redriven: map[string]bool{},
+		silenced: map[int64]map[string]bool{},
 	}
 	m.rules = m.drawRules()
 	w.outside.forget()

@@ -71,6 +71,7 @@ var sometimes = []string{
 	"reconciled: agent, done: true", "reconciled: agent, done: false", "reconciled: delivery, done: true", "reconciled: delivery, done: false",
 	"redrive", "discard", "take over", "release", "suspend", "resume, answer", "resume, discard", "flush", "erase with a turn open", "erase with a turn over",
 	"by itself: human", "by itself: suspended", "on its way in silence",
+	"silenced in state running", "silenced in state sending", "silenced in state unknown",
 	"state retrying", "state replied", "state sending", "state unknown", "state done", "state superseded", "state discarded", "state dead",
 }
 

@@ -141,22 +141,35 @@ func (r *run) stopped(err error) bool {
 	}
 	switch cause := context.Cause(r.ctx); {
 	case errors.Is(cause, errInterrupted):
-		verdict, err := stored(r, "interrupted", func(ctx context.Context) (string, error) { return r.store.interrupted(ctx, r.work) })
-		if err == nil && verdict == "superseded" {
-			r.ended(verdict)
-			return true
-		}
-		// Something else was decided meanwhile, and the call was hung up on: nobody knows what it did.
-		r.unknown(failure{stage: stageAgent, reason: "the call was interrupted"}, 0)
+		r.interrupted()
 	case call.OutcomeOf(err) == call.NotDone:
 		r.unsent(failure{stage: stageAgent})
-	case errors.Is(cause, errLeaseLost):
-		r.letGo()
-		r.log.Warn().Int64("turn", r.work.ID).Int("attempt", r.work.Attempt).Msg("turn let go: its lease is lost")
 	default:
-		r.handBack()
+		r.leave()
 	}
 	return true
+}
+
+// interrupted gives a turn back whose call was hung up on for a newer burst. What the call did is left open, as that rule wants.
+func (r *run) interrupted() {
+	verdict, err := stored(r, "interrupted", func(ctx context.Context) (string, error) { return r.store.interrupted(ctx, r.work) })
+	switch {
+	case err != nil:
+	case verdict == fateRetry:
+		r.observe.Retry(r.work.Project, 0)
+	default:
+		r.ended(verdict)
+	}
+}
+
+// leave gives up a turn that this process was told to stop.
+func (r *run) leave() {
+	if !errors.Is(context.Cause(r.ctx), errLeaseLost) {
+		r.handBack()
+		return
+	}
+	r.letGo()
+	r.log.Warn().Int64("turn", r.work.ID).Int("attempt", r.work.Attempt).Msg("turn let go: its lease is lost")
 }
 
 // unsent gives the turn back after a call that this process stopped before anything of it left: nothing is in doubt, and
@@ -283,7 +296,7 @@ func (r *run) deliver(parts []part, first int, intended bool) {
 		case "next":
 			intended = false
 			if !pause(r.ctx, delay) {
-				r.handBack()
+				r.leave()
 				return
 			}
 		default:
@@ -307,7 +320,7 @@ func (r *run) sendPart(p part, of int) (providerID string, ok bool) {
 			r.unsent(failure{stage: stageDelivery, part: &p.Number})
 		} else {
 			// The intent stays behind; whoever goes on with the turn sees a part that may be out.
-			r.handBack()
+			r.leave()
 		}
 		return "", false
 	}

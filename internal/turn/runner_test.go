@@ -308,6 +308,61 @@ func TestDiscardedByItsClaim(t *testing.T) {
 	}
 }
 
+// Hanging up for a newer burst is not the agent's failure, whatever somebody does to the conversation at that moment.
+func TestInterruptedMeanwhile(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct{ meanwhile, state string }{
+		"nothing":   {"", "superseded"},
+		"suspended": {`SELECT fila_suspend('clinic', $1, 'ana', 'looking')`, "superseded"},
+		"taken":     {`SELECT fila_takeover('clinic', $1, 60, 'ana', 'looking')`, "discarded"},
+		"emptied":   {`DELETE FROM fila_mensagens WHERE telefone = $1`, "retrying"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newClinic(t)
+			c.exec(`UPDATE projects SET during_turn = 'interrupt'`)
+			c.project.Backoff.Attempts = 1
+			asked, answer := make(chan struct{}), make(chan struct{})
+			c.agent = func(http.ResponseWriter, *http.Request) {
+				close(asked)
+				<-answer
+			}
+			t.Cleanup(func() { close(answer) })
+			w := c.begin()
+			over := make(chan struct{})
+			go func() { defer close(over); c.run(w) }()
+			<-asked
+			c.push("m2")
+			c.want("interrupt", c.value(`SELECT fila_interrupt($1, NULL)`, w.ID), "asked")
+			if test.meanwhile != "" {
+				c.exec(test.meanwhile, phones[0])
+			}
+			c.keeper.Interrupt(w.ID)
+			<-over
+			c.want("state", c.value(`SELECT state FROM turns WHERE id = $1`, w.ID), test.state)
+			c.want("failures", c.value(`SELECT agent_failures FROM turns WHERE id = $1`, w.ID), "0")
+		})
+	}
+}
+
+// A turn that is discarded between two of its parts lets go of its conversation at once.
+func TestDiscardedBetweenParts(t *testing.T) {
+	t.Parallel()
+	c := newClinic(t)
+	c.agent, c.project.PartDelay = says(200, `{"replies": ["a", "b"]}`), patience
+	w := c.begin()
+	over := make(chan struct{})
+	go func() { defer close(over); c.run(w) }()
+	c.eventually("the first part is out", func() bool { return c.parts() == "1 sent, 2 pending" })
+	c.exec(`SELECT fila_discard($1, 'ana', 'not needed')`, w.ID)
+	c.keeper.Renew(c.Context())
+	<-over
+	c.want("state", c.state(), "discarded")
+	c.want("lease", c.value(`SELECT lease_until FROM turns`), "")
+	c.want("parts", c.parts(), "1 sent, 2 pending")
+}
+
 // Where replies are kept and not delivered, the turn ends with its reply.
 func TestRepliesAreKept(t *testing.T) {
 	t.Parallel()

@@ -145,6 +145,7 @@ func (l *Store) Interrupt(ctx context.Context, turn int64) (verdict string, err 
 	return verdict, l.row(ctx, interruptStatement, []any{&verdict}, turn, nil)
 }
 
+// interrupted gives back a turn whose call has been hung up on. The verdict is superseded, discarded, retry or stale.
 func (l *Store) interrupted(ctx context.Context, w *Work) (verdict string, err error) {
 	return verdict, l.row(ctx, interruptStatement, []any{&verdict}, w.ID, w.Attempt)
 }
