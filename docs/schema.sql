@@ -100,6 +100,63 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION public.fila_advance(p_replied bigint[], p_reply_attempt integer[], p_reply text[], p_part_turn bigint[], p_part integer[], p_part_text text[], p_sent bigint[], p_sent_attempt integer[], p_sent_part integer[], p_provider_id text[], p_instance text, p_lease double precision) RETURNS TABLE(turn_id bigint, verdict text, waits boolean)
+    LANGUAGE plpgsql
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    locked bigint[];
+BEGIN
+    -- Who has a conversation is read from the row that was locked, so it is what counts now; turns are read by a later statement.
+    locked := ARRAY(
+        SELECT a.id
+        FROM (SELECT unnest(p_replied) AS id, true AS replied UNION ALL SELECT unnest(p_sent), false) a
+        JOIN turns t ON t.id = a.id
+        CROSS JOIN LATERAL (
+            SELECT FROM conversations v
+            WHERE v.project = t.project AND v.phone = t.phone AND (NOT a.replied OR fila_mode(v.mode, v.until) = 'agent')
+            FOR NO KEY UPDATE SKIP LOCKED
+        ) c
+    );
+
+    RETURN QUERY
+    WITH passed AS (
+        UPDATE turns t SET
+            state = 'sending', stage = 'delivery', reply = r.reply, replied_at = clock_timestamp(), reason = NULL, next_attempt_at = NULL,
+            instance = p_instance, lease_until = clock_timestamp() + make_interval(secs => p_lease)
+        FROM unnest(p_replied, p_reply_attempt, p_reply) AS r (id, attempt, reply), projects p
+        WHERE t.id = ANY (locked) AND r.id = t.id AND p.name = t.project
+            AND t.attempt = r.attempt AND t.state = 'running' AND t.stage = 'agent' AND t.reply_until IS NULL AND NOT t.silenced
+            AND (p.during_turn = 'queue' OR NOT fila_overtaken(t))
+        RETURNING t.id, t.project
+    ), parts AS (
+        INSERT INTO deliveries (turn_id, part, project, text, state, attempts, intended_at)
+        SELECT
+            n.id, d.part, n.project, d.text,
+            CASE d.part WHEN 1 THEN 'sending' ELSE 'pending' END, (d.part = 1)::integer, CASE d.part WHEN 1 THEN clock_timestamp() END
+        FROM unnest(p_part_turn, p_part, p_part_text) AS d (id, part, text)
+        JOIN passed n ON n.id = d.id
+    ), out AS (
+        UPDATE deliveries d SET state = 'sent', provider_id = nullif(s.provider_id, ''), sent_at = clock_timestamp()
+        FROM unnest(p_sent, p_sent_attempt, p_sent_part, p_provider_id) AS s (id, attempt, part, provider_id), turns t
+        WHERE d.turn_id = s.id AND d.part = s.part AND t.id = ANY (locked) AND t.id = s.id
+            AND t.attempt = s.attempt AND t.state = 'sending' AND NOT t.handoff
+            AND NOT EXISTS (SELECT FROM deliveries l WHERE l.turn_id = s.id AND l.part > s.part AND l.state <> 'sent')
+        RETURNING d.turn_id AS id
+    ), over AS (
+        UPDATE turns t SET state = 'done', finished_at = clock_timestamp(), lease_until = NULL, reason = NULL
+        FROM out o
+        WHERE t.id = o.id
+        RETURNING t.id, t.project, t.phone
+    )
+    SELECT n.id, 'send', NULL::boolean FROM passed n
+    UNION ALL
+    SELECT o.id, 'done', EXISTS (SELECT FROM fila_mensagens q WHERE q.projeto = o.project AND q.telefone = o.phone) FROM over o;
+END
+$$;
+
 CREATE FUNCTION public.fila_await_reply(p_turn bigint, p_attempt integer, p_timeout double precision) RETURNS text
     LANGUAGE plpgsql
     SET lock_timeout TO '300ms'

@@ -714,6 +714,70 @@ END
 $$;
 -- +goose StatementEnd
 
+-- Most turns take the same two steps: a reply whose first part goes out at once, and a part after which the turn is done. Those of many
+-- turns share one call and one commit here. A turn that is not answered was left as it is, for fila_reply or fila_sent: its case is another
+-- one, or somebody holds its conversation, since nobody is waited for here. p_part_* are the parts of the replies, one behind the other.
+-- Answers: send; done, and whether anything waits in the conversation.
+-- +goose StatementBegin
+CREATE FUNCTION fila_advance(
+    p_replied bigint[], p_reply_attempt integer[], p_reply text[], p_part_turn bigint[], p_part integer[], p_part_text text[],
+    p_sent bigint[], p_sent_attempt integer[], p_sent_part integer[], p_provider_id text[], p_instance text, p_lease double precision
+)
+RETURNS TABLE (turn_id bigint, verdict text, waits boolean)
+LANGUAGE plpgsql SET enable_seqscan = off SET jit = off AS $$
+#variable_conflict use_column
+DECLARE
+    locked bigint[];
+BEGIN
+    -- Who has a conversation is read from the row that was locked, so it is what counts now; turns are read by a later statement.
+    locked := ARRAY(
+        SELECT a.id
+        FROM (SELECT unnest(p_replied) AS id, true AS replied UNION ALL SELECT unnest(p_sent), false) a
+        JOIN turns t ON t.id = a.id
+        CROSS JOIN LATERAL (
+            SELECT FROM conversations v
+            WHERE v.project = t.project AND v.phone = t.phone AND (NOT a.replied OR fila_mode(v.mode, v.until) = 'agent')
+            FOR NO KEY UPDATE SKIP LOCKED
+        ) c
+    );
+
+    RETURN QUERY
+    WITH passed AS (
+        UPDATE turns t SET
+            state = 'sending', stage = 'delivery', reply = r.reply, replied_at = clock_timestamp(), reason = NULL, next_attempt_at = NULL,
+            instance = p_instance, lease_until = clock_timestamp() + make_interval(secs => p_lease)
+        FROM unnest(p_replied, p_reply_attempt, p_reply) AS r (id, attempt, reply), projects p
+        WHERE t.id = ANY (locked) AND r.id = t.id AND p.name = t.project
+            AND t.attempt = r.attempt AND t.state = 'running' AND t.stage = 'agent' AND t.reply_until IS NULL AND NOT t.silenced
+            AND (p.during_turn = 'queue' OR NOT fila_overtaken(t))
+        RETURNING t.id, t.project
+    ), parts AS (
+        INSERT INTO deliveries (turn_id, part, project, text, state, attempts, intended_at)
+        SELECT
+            n.id, d.part, n.project, d.text,
+            CASE d.part WHEN 1 THEN 'sending' ELSE 'pending' END, (d.part = 1)::integer, CASE d.part WHEN 1 THEN clock_timestamp() END
+        FROM unnest(p_part_turn, p_part, p_part_text) AS d (id, part, text)
+        JOIN passed n ON n.id = d.id
+    ), out AS (
+        UPDATE deliveries d SET state = 'sent', provider_id = nullif(s.provider_id, ''), sent_at = clock_timestamp()
+        FROM unnest(p_sent, p_sent_attempt, p_sent_part, p_provider_id) AS s (id, attempt, part, provider_id), turns t
+        WHERE d.turn_id = s.id AND d.part = s.part AND t.id = ANY (locked) AND t.id = s.id
+            AND t.attempt = s.attempt AND t.state = 'sending' AND NOT t.handoff
+            AND NOT EXISTS (SELECT FROM deliveries l WHERE l.turn_id = s.id AND l.part > s.part AND l.state <> 'sent')
+        RETURNING d.turn_id AS id
+    ), over AS (
+        UPDATE turns t SET state = 'done', finished_at = clock_timestamp(), lease_until = NULL, reason = NULL
+        FROM out o
+        WHERE t.id = o.id
+        RETURNING t.id, t.project, t.phone
+    )
+    SELECT n.id, 'send', NULL::boolean FROM passed n
+    UNION ALL
+    SELECT o.id, 'done', EXISTS (SELECT FROM fila_mensagens q WHERE q.projeto = o.project AND q.telefone = o.phone) FROM over o;
+END
+$$;
+-- +goose StatementEnd
+
 -- Something did not work. p_fate is what the policy makes of it: retry, dead, unknown (held for a person),
 -- reconcile (asked about again after the delay). p_counted: whether it uses up one of the attempts.
 -- Answers: retry, dead, unknown, discarded (a person took the conversation over), stale.
@@ -803,5 +867,5 @@ $$;
 -- +goose StatementEnd
 
 -- +goose Down
-DROP FUNCTION fila_fallback_sent, fila_bury, fila_fail, fila_sent, fila_send, fila_await_reply, fila_reply, fila_finish, fila_go_on, fila_reconciled, fila_interrupt, fila_overtaken,
+DROP FUNCTION fila_fallback_sent, fila_bury, fila_fail, fila_advance, fila_sent, fila_send, fila_await_reply, fila_reply, fila_finish, fila_go_on, fila_reconciled, fila_interrupt, fila_overtaken,
     fila_supersede, fila_hung_up, fila_hand_back, fila_renew, fila_claim, fila_drain, fila_burst, fila_due, fila_wake, fila_time;

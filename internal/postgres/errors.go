@@ -36,6 +36,9 @@ func Classify(err error) Class {
 	switch {
 	case e.Code == "40001", e.Code == "40P01", e.Code == "55P03":
 		return Again
+	// A statement that was prepared before a migration, or that the server forgot; the driver prepares it anew.
+	case e.Code == "26000", e.Code == "0A000" && e.Routine == "RevalidateCachedQuery":
+		return Again
 	case strings.HasPrefix(e.Code, "FI"):
 		return Refused
 	// Connection and resource trouble, a server that starts, stops or only reads, a statement or a session that took too long.

@@ -31,17 +31,12 @@ const pingAfter = 15 * time.Second
 
 // Open makes a pool without connecting: the database may be away when the service starts.
 //
-// Statements run unprepared, with their parameter types looked up once and remembered: that works through a pooler in
-// transaction mode, where a named prepared statement would be sought on another server connection. Little is lost, since the
-// expensive plans live inside the database's own functions. A mode named in the URL wins.
+// Statements are prepared unless a pooler is in between; a mode named in the URL wins.
 func Open(ctx context.Context, o Options) (*Pool, error) {
 	config, err := pgxpool.ParseConfig(o.URL)
 	if err != nil {
 		// The parser's own error may repeat the password.
 		return nil, fmt.Errorf("database URL: not understood; it looks like postgres://user:password@host:5432/database")
-	}
-	if config.ConnConfig.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement {
-		config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
 	}
 	if config.ConnConfig.ConnectTimeout == 0 {
 		config.ConnConfig.ConnectTimeout = 5 * time.Second
@@ -58,9 +53,10 @@ func Open(ctx context.Context, o Options) (*Pool, error) {
 	config.ConnConfig.OnPgError = closeOnDemotion
 	config.ConnConfig.OnNotice = noteDoubt
 	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
-		_, err := conn.Exec(ctx, statement.Named("connection_open"))
+		_, err := conn.Exec(ctx, statement.Named("connection_open"), pgx.QueryExecModeSimpleProtocol)
 		return err
 	}
+	(&preparing{}).configure(config)
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("open pool: %w", err)

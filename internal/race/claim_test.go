@@ -104,6 +104,8 @@ func TestLateWriterIsRefused(t *testing.T) {
 		{"send", send, []any{1}, "stale", true},
 		{"sent", sent, []any{1}, "stale", true},
 		{"fail", fail, []any{"delivery", 1, "dead"}, "stale", true},
+		{"advance", advance, nil, "apart", false},
+		{"advance", advanceSent, []any{2}, "apart", true},
 	}
 	for _, test := range tests {
 		name := test.function

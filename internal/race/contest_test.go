@@ -214,6 +214,21 @@ func contests() map[string]contest {
 				return r.right == "discarded", r.left == "human" && ((r.right == "send" && before) || (r.right == "discarded" && !before))
 			},
 		},
+		// The same for the reply of a turn in company.
+		"takeover and advance": {
+			rule: "queue", left: takes, fault: "advance_whatever_mode", prepare: begin,
+			right: func(r *round, one *session) answer {
+				if got := one.again(advance, r.turn, 1); got != "apart" {
+					return got
+				}
+				return one.again(reply, r.turn, 1)
+			},
+			judge: func(r *round) (bool, bool) {
+				before := r.holds(`coalesce((SELECT intended_at FROM deliveries WHERE turn_id = $3 AND part = 1) <= `+audited+`, false)`,
+					r.phone, "takeover", r.turn)
+				return r.right == "discarded", r.left == "human" && ((r.right == "send" && before) || (r.right == "discarded" && !before))
+			},
+		},
 		// Whichever ends the person's time, what was held is answered by one turn.
 		"release and expiry": {
 			rule: "queue", fault: "release_loses_messages",

@@ -23,7 +23,12 @@ const (
 	takeover  = `SELECT split_part(fila_takeover('clinic', $1, 60, 'rita', 'she asked'), ' ', 1)`
 	suspend   = `SELECT fila_suspend('clinic', $1, 'rita', 'checking')`
 	redrive   = `SELECT fila_redrive($1, 'rita', 'agent is back')`
-	adopt     = `SELECT coalesce(string_agg(phone, ' '), 'nothing') FROM fila_adopt('clinic') AS phone`
+	// What is not taken in company is left for its own call.
+	advance = `SELECT coalesce((SELECT verdict FROM fila_advance(
+		ARRAY[$1]::bigint[], ARRAY[$2]::integer[], ARRAY['a b'], ARRAY[$1, $1]::bigint[], ARRAY[1, 2], ARRAY['a', 'b'], NULL, NULL, NULL, NULL, 'one', 100)), 'apart')`
+	advanceSent = `SELECT coalesce((SELECT verdict || CASE WHEN waits THEN ', more' ELSE '' END FROM fila_advance(
+		NULL, NULL, NULL, NULL, NULL, NULL, ARRAY[$1]::bigint[], ARRAY[$2]::integer[], ARRAY[$3]::integer[], ARRAY['p'], 'one', 100)), 'apart')`
+	adopt = `SELECT coalesce(string_agg(phone, ' '), 'nothing') FROM fila_adopt('clinic') AS phone`
 )
 
 func (s *scene) push(id, phone string) {

@@ -239,14 +239,27 @@ var actions = map[string]func(s *scene, one *session, turn int64, attempt int) a
 		s.push("m9", ana)
 		return one.ask(reply, turn, attempt)
 	},
-	"gate: part 1":           ofAttempt(send, 1),
-	"part 1 sent":            ofAttempt(sent, 1),
-	"part 1 failed, retry":   ofAttempt(fail, "delivery", 1, "retry"),
-	"part 1 failed, unknown": ofAttempt(fail, "delivery", 1, "unknown"),
-	"part 1 failed, dead":    ofAttempt(fail, "delivery", 1, "dead"),
-	"agent failed, retry":    ofAttempt(fail, "agent", nil, "retry"),
-	"agent failed, unknown":  ofAttempt(fail, "agent", nil, "unknown"),
-	"agent failed, dead":     ofAttempt(fail, "agent", nil, "dead"),
+	"in company: reply": ofAttempt(advance),
+	"in company: reply, newer message, supersede": func(s *scene, one *session, turn int64, attempt int) answer {
+		s.during("supersede")
+		s.push("m9", ana)
+		return one.ask(advance, turn, attempt)
+	},
+	"in company: reply, a person had it": personHad(ofAttempt(advance)),
+	"in company: reply, suspended": func(s *scene, one *session, turn int64, attempt int) answer {
+		s.exec(suspendBefore, ana)
+		return one.ask(advance, turn, attempt)
+	},
+	"in company: part 1 sent":    ofAttempt(advanceSent, 1),
+	"in company: last part sent": ofAttempt(advanceSent, 2),
+	"gate: part 1":               ofAttempt(send, 1),
+	"part 1 sent":                ofAttempt(sent, 1),
+	"part 1 failed, retry":       ofAttempt(fail, "delivery", 1, "retry"),
+	"part 1 failed, unknown":     ofAttempt(fail, "delivery", 1, "unknown"),
+	"part 1 failed, dead":        ofAttempt(fail, "delivery", 1, "dead"),
+	"agent failed, retry":        ofAttempt(fail, "agent", nil, "retry"),
+	"agent failed, unknown":      ofAttempt(fail, "agent", nil, "unknown"),
+	"agent failed, dead":         ofAttempt(fail, "agent", nil, "dead"),
 	"lease over, claim": func(s *scene, one *session, _ int64, _ int) answer {
 		s.pass(200)
 		return one.ask(claim)

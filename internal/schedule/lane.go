@@ -226,7 +226,7 @@ func (l *lane) lookIn(phone string, wait time.Duration) {
 	l.scheduler.timers.at(conversation{l.name, phone}, now.Add(wait), now, 0)
 }
 
-// begin runs the turn in a slot of its own and looks at the conversation again after it.
+// begin runs the turn in a slot of its own, and looks at the conversation again after it if anything may wait there.
 func (l *lane) begin(work context.Context, w turn.Work, leased time.Time) {
 	l.mu.Lock()
 	l.running++
@@ -235,11 +235,16 @@ func (l *lane) begin(work context.Context, w turn.Work, leased time.Time) {
 	l.scheduler.turns.Add(1)
 	go func() {
 		defer l.scheduler.turns.Done()
-		l.scheduler.run(work, project, w, leased)
+		waits := l.scheduler.runTurn(work, project.Turn, w, leased)
 		l.mu.Lock()
 		l.running--
 		l.mu.Unlock()
-		l.look(w.Phone)
+		if waits {
+			l.look(w.Phone)
+		} else {
+			// Others may have waited for the slot.
+			l.signal()
+		}
 	}()
 }
 

@@ -38,6 +38,8 @@ type world struct {
 	waits     []turn.Waiting
 	// runs is what a turn does until it is over.
 	runs func(w turn.Work)
+	// empty says that every turn finds nothing behind it at its end.
+	empty bool
 
 	began time.Time
 	log   bytes.Buffer
@@ -209,14 +211,15 @@ func (w *world) EachWaiting(_ context.Context, projects []string, f func(turn.Wa
 	return nil
 }
 
-func (w *world) run(_ context.Context, p *turn.Project, work turn.Work, _ time.Time) {
+func (w *world) run(_ context.Context, p *turn.Project, work turn.Work, _ time.Time) bool {
 	w.mu.Lock()
 	w.say("run %s %s", p.Name, work.Phone)
-	runs := w.runs
+	runs, empty := w.runs, w.empty
 	w.mu.Unlock()
 	if runs != nil {
 		runs(work)
 	}
+	return !empty
 }
 
 // begun lets every drain begin a turn.

@@ -49,8 +49,8 @@ type Store interface {
 // Options of a Scheduler.
 type Options struct {
 	Store Store
-	// Run runs one turn until it ends or waits; it holds a slot for as long.
-	Run func(ctx context.Context, p *turn.Project, w turn.Work, leased time.Time)
+	// Run runs one turn until it ends or waits; it holds a slot for as long. It tells whether anything may wait in the conversation then.
+	Run func(ctx context.Context, p *turn.Project, w turn.Work, leased time.Time) bool
 	// Interrupt stops the turn if this process runs it, and says whether it does.
 	Interrupt func(turn int64) bool
 	// Sweep is the pause between two looks at what has no timer.
@@ -63,7 +63,7 @@ type Options struct {
 // Scheduler decides when a conversation is looked at. It is safe for concurrent use.
 type Scheduler struct {
 	store     Store
-	runTurn   func(ctx context.Context, p *turn.Project, w turn.Work, leased time.Time)
+	runTurn   func(ctx context.Context, p *turn.Project, w turn.Work, leased time.Time) bool
 	interrupt func(turn int64) bool
 	sweep     time.Duration
 	explain   func(error) string
@@ -170,10 +170,6 @@ func (s *Scheduler) Run(ctx, work context.Context) error {
 	err := group.Wait()
 	s.turns.Wait()
 	return err
-}
-
-func (s *Scheduler) run(work context.Context, p Project, w turn.Work, leased time.Time) {
-	s.runTurn(work, p.Turn, w, leased)
 }
 
 // fall hands over what has fallen due, a project at a time so that a drain finds company.

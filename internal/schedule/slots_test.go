@@ -40,6 +40,29 @@ func TestLateBinding(t *testing.T) {
 	}, p)
 }
 
+// TestNoLookBehindAnEmptyEnd: a turn whose end found nothing behind it is not asked after, and its slot goes to who waits for it.
+func TestNoLookBehindAnEmptyEnd(t *testing.T) {
+	t.Parallel()
+	w := &world{drains: once(), empty: true}
+	p := project("sul", second)
+	p.Concurrency = 1
+	play(t, w, func() {
+		over := make(chan struct{})
+		w.set(func() { w.runs = func(turn.Work) { <-over } })
+		w.Arrived("sul", "1")
+		w.until(2 * second)
+		w.Arrived("sul", "2")
+		w.until(4 * second)
+		w.expect("1s drain sul 1", "1s run sul 1")
+		over <- struct{}{}
+		w.until(5 * second)
+		w.expect("4s drain sul 2", "4s run sul 2")
+		close(over)
+		w.until(time.Minute)
+		w.expect()
+	}, p)
+}
+
 // TestClaimsGoFirst: turns that are there already go before new ones when a slot is free.
 func TestClaimsGoFirst(t *testing.T) {
 	t.Parallel()

@@ -49,23 +49,27 @@ type run struct {
 	project *Project
 	work    *Work
 	began   time.Time
+	// waits is false where the turn's end found its conversation empty.
+	waits bool
 	// ctx ends with a cause when this process must let go of the turn.
 	ctx context.Context
 	// storing outlives ctx for a moment: what is known of a call's outcome is worth writing down, and the fence protects.
 	storing context.Context
 }
 
-// Run runs the turn until it ends or waits. leased is when its lease was asked for, on the monotonic clock.
-func (r *Runner) Run(ctx context.Context, p *Project, w Work, leased time.Time) {
+// Run runs the turn until it ends or waits, and tells whether anything may be waiting in its conversation then. leased is when its
+// lease was asked for, on the monotonic clock.
+func (r *Runner) Run(ctx context.Context, p *Project, w Work, leased time.Time) (waits bool) {
 	if w.State == stateDiscarded {
 		(&run{Runner: r, work: &w, began: time.Now()}).tell(stateDiscarded)
-		return
+		return true
 	}
 	kept, release := r.keeper.keep(ctx, w.ID, w.Attempt, leased)
 	defer release()
-	one := &run{Runner: r, project: p, work: &w, began: time.Now(), ctx: kept, storing: context.WithoutCancel(ctx)}
+	one := &run{Runner: r, project: p, work: &w, began: time.Now(), waits: true, ctx: kept, storing: context.WithoutCancel(ctx)}
 	one.pass("begin")
 	one.enter() //nolint:contextcheck // The run carries two contexts of its own, and says of each what it is for.
+	return one.waits
 }
 
 // pass tells where the run stands.
@@ -212,7 +216,7 @@ func (r *run) await() {
 func (r *run) reply(answer agent.Answer) {
 	parts := r.project.parts(answer)
 	verdict, err := stored(r, "reply", func(ctx context.Context) (string, error) {
-		return r.store.Reply(ctx, r.work.Project, r.work.ID, &r.work.Attempt, Reply{Text: text(answer), Parts: parts, Handoff: answer.Handoff, Send: r.ctx.Err() == nil})
+		return r.store.replied(ctx, r.work, Reply{Text: text(answer), Parts: parts, Handoff: answer.Handoff, Send: r.ctx.Err() == nil})
 	})
 	if err != nil {
 		return
@@ -284,7 +288,11 @@ func (r *run) deliver(parts []part, first int, intended bool) {
 		if !ok {
 			return
 		}
-		verdict, err := stored(r, "sent", func(ctx context.Context) (string, error) {
+		verdict, err := stored(r, "sent", func(ctx context.Context) (verdict string, err error) {
+			if i == len(parts)-1 {
+				verdict, r.waits, err = r.store.ended(ctx, r.work, number, id)
+				return verdict, err
+			}
 			return r.store.sent(ctx, r.work, number, id, delay == 0 && r.ctx.Err() == nil)
 		})
 		if err != nil {

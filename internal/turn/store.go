@@ -40,11 +40,14 @@ type Store struct {
 	pool     *postgres.Pool
 	instance string
 	lease    time.Duration
+	advance  advance
 }
 
 // NewStore makes a store that leases turns in the name of the instance, for the given time.
 func NewStore(pool *postgres.Pool, instance string, lease time.Duration) *Store {
-	return &Store{pool: pool, instance: instance, lease: lease}
+	l := &Store{pool: pool, instance: instance, lease: lease}
+	l.advance.store = l
+	return l
 }
 
 // Drain turns the bursts of these conversations that are due into turns leased by this instance, and says of each what it
@@ -121,6 +124,36 @@ func (l *Store) Reply(ctx context.Context, project string, turn int64, attempt *
 		instance = nil
 	}
 	return verdict, l.row(ctx, replyStatement, []any{&verdict}, project, turn, attempt, r.Text, parts, r.Handoff, r.Send, instance, l.lease.Seconds())
+}
+
+// replied is Reply for the answer to a call of ours, in company where that may be.
+func (l *Store) replied(ctx context.Context, w *Work, r Reply) (verdict string, err error) {
+	if r.Send && len(r.Parts) > 0 && !r.Handoff {
+		s, err := l.advance.take(ctx, &step{turn: w.ID, attempt: w.Attempt, reply: r.Text, parts: r.Parts})
+		if verdict, _, settled := advancedBy(s, err); settled {
+			return verdict, err
+		}
+	}
+	return l.Reply(ctx, w.Project, w.ID, &w.Attempt, r)
+}
+
+// ended stores that the last part went out, in company where that may be, and tells whether anything may wait behind the turn.
+func (l *Store) ended(ctx context.Context, w *Work, part int, providerID string) (verdict string, waits bool, err error) {
+	s, err := l.advance.take(ctx, &step{turn: w.ID, attempt: w.Attempt, part: part, providerID: providerID})
+	if verdict, waits, settled := advancedBy(s, err); settled {
+		return verdict, waits, err
+	}
+	verdict, err = l.sent(ctx, w, part, providerID, false)
+	return verdict, true, err
+}
+
+// advancedBy reads the answer to a step: a step that another one of its commit may have spoilt is stored by itself, as is one of a
+// case of its own.
+func advancedBy(s *step, err error) (verdict string, waits, settled bool) {
+	if err != nil {
+		return "", true, s == nil || postgres.Classify(err) == postgres.Away
+	}
+	return s.verdict, s.waits, s.verdict != ""
 }
 
 // Reply is an agent's answer on its way into the ledger.
