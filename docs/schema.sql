@@ -104,6 +104,7 @@ CREATE FUNCTION public.fila_advance(p_replied bigint[], p_reply_attempt integer[
     LANGUAGE plpgsql
     SET enable_seqscan TO 'off'
     SET jit TO 'off'
+    SET plan_cache_mode TO 'force_generic_plan'
     AS $$
 #variable_conflict use_column
 DECLARE
@@ -113,7 +114,8 @@ BEGIN
     locked := ARRAY(
         SELECT a.id
         FROM (SELECT unnest(p_replied) AS id, true AS replied UNION ALL SELECT unnest(p_sent), false) a
-        JOIN turns t ON t.id = a.id
+        -- Each by its number, and not by a plan that reads all there are.
+        CROSS JOIN LATERAL (SELECT t.project, t.phone FROM turns t WHERE t.id = a.id OFFSET 0) t
         CROSS JOIN LATERAL (
             SELECT FROM conversations v
             WHERE v.project = t.project AND v.phone = t.phone AND (NOT a.replied OR fila_mode(v.mode, v.until) = 'agent')
@@ -257,10 +259,6 @@ CREATE TABLE public.turns (
     id bigint NOT NULL,
     project text NOT NULL,
     phone text NOT NULL,
-    state text NOT NULL,
-    open boolean GENERATED ALWAYS AS ((state = ANY (ARRAY['running'::text, 'retrying'::text, 'replied'::text, 'sending'::text, 'unknown'::text]))) STORED NOT NULL,
-    dead boolean GENERATED ALWAYS AS ((state = 'dead'::text)) STORED NOT NULL,
-    stage text DEFAULT 'agent'::text NOT NULL,
     fired_by text NOT NULL,
     address text NOT NULL,
     contact_name text,
@@ -269,7 +267,14 @@ CREATE TABLE public.turns (
     messages jsonb NOT NULL,
     text text NOT NULL,
     superseded_turns bigint[] DEFAULT '{}'::bigint[] NOT NULL,
-    superseded_by bigint,
+    first_at timestamp with time zone NOT NULL,
+    due_at timestamp with time zone NOT NULL,
+    drained_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    state text NOT NULL,
+    open boolean GENERATED ALWAYS AS ((state = ANY (ARRAY['running'::text, 'retrying'::text, 'replied'::text, 'sending'::text, 'unknown'::text]))) STORED NOT NULL,
+    dead boolean GENERATED ALWAYS AS ((state = 'dead'::text)) STORED NOT NULL,
+    stage text DEFAULT 'agent'::text NOT NULL,
+    reason text,
     reply text,
     handoff boolean DEFAULT false NOT NULL,
     attempt integer DEFAULT 1 NOT NULL,
@@ -279,17 +284,14 @@ CREATE TABLE public.turns (
     confirmed_at timestamp with time zone,
     silenced boolean DEFAULT false NOT NULL,
     answered_later boolean DEFAULT false NOT NULL,
+    superseded_by bigint,
     reply_until timestamp with time zone,
     instance text,
     lease_until timestamp with time zone,
     next_attempt_at timestamp with time zone,
     reconcile_since timestamp with time zone,
-    first_at timestamp with time zone NOT NULL,
-    due_at timestamp with time zone NOT NULL,
-    drained_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     replied_at timestamp with time zone,
     finished_at timestamp with time zone,
-    reason text,
     errors jsonb DEFAULT '[]'::jsonb NOT NULL,
     CONSTRAINT turns_ended CHECK ((open = (finished_at IS NULL))),
     CONSTRAINT turns_fired_by_check CHECK ((fired_by = ANY (ARRAY['quiet'::text, 'ceiling'::text, 'count'::text, 'flush'::text, 'resume'::text]))),
@@ -298,7 +300,7 @@ CREATE TABLE public.turns (
     CONSTRAINT turns_stage_check CHECK ((stage = ANY (ARRAY['agent'::text, 'delivery'::text]))),
     CONSTRAINT turns_state_check CHECK ((state = ANY (ARRAY['running'::text, 'retrying'::text, 'replied'::text, 'sending'::text, 'unknown'::text, 'done'::text, 'superseded'::text, 'discarded'::text, 'dead'::text])))
 )
-WITH (fillfactor='80', autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_threshold='1000', autovacuum_vacuum_cost_delay='0');
+WITH (fillfactor='60', autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_threshold='1000', autovacuum_vacuum_cost_delay='0');
 
 CREATE FUNCTION public.fila_bury(t public.turns, p public.projects, mode text) RETURNS void
     LANGUAGE plpgsql
@@ -325,6 +327,7 @@ CREATE FUNCTION public.fila_claim(p_projects text[], p_slots integer[], p_instan
     LANGUAGE plpgsql
     SET enable_seqscan TO 'off'
     SET jit TO 'off'
+    SET plan_cache_mode TO 'force_generic_plan'
     AS $$
 #variable_conflict use_column
 DECLARE
@@ -489,6 +492,7 @@ CREATE FUNCTION public.fila_drain(p_project text, p_phones text[], p_instance te
     SET lock_timeout TO '300ms'
     SET enable_seqscan TO 'off'
     SET jit TO 'off'
+    SET plan_cache_mode TO 'force_generic_plan'
     AS $$
 #variable_conflict use_column
 DECLARE
@@ -1395,6 +1399,7 @@ CREATE FUNCTION public.fila_push(p_project text[], p_message_id text[], p_phone 
     LANGUAGE plpgsql
     SET enable_seqscan TO 'off'
     SET jit TO 'off'
+    SET plan_cache_mode TO 'force_generic_plan'
     AS $$
 #variable_conflict use_column
 DECLARE
@@ -1419,7 +1424,9 @@ BEGIN
         ) r ON true
         LEFT JOIN LATERAL (
             SELECT e.project FROM erased_receipts e
-            WHERE e.project = m.project AND e.digest = sha256(convert_to(m.message_id, 'UTF8')) LIMIT 1
+            -- Most have nothing to look for.
+            WHERE (SELECT EXISTS (SELECT FROM erased_receipts)) AND e.project = m.project AND e.digest = sha256(convert_to(m.message_id, 'UTF8'))
+            LIMIT 1
         ) e ON true
     ), conversation AS (
         INSERT INTO conversations AS c (project, phone, address, contact_name, session_id)
@@ -1435,16 +1442,20 @@ BEGIN
             address = excluded.address,
             contact_name = coalesce(excluded.contact_name, c.contact_name),
             session_id = coalesce(excluded.session_id, c.session_id)
+        -- Locked in any case. One that is not returned is the agent's, and nothing about it has changed.
+        WHERE c.address <> excluded.address OR c.contact_name IS DISTINCT FROM coalesce(excluded.contact_name, c.contact_name)
+            OR c.session_id IS DISTINCT FROM coalesce(excluded.session_id, c.session_id) OR fila_mode(c.mode, c.until) <> 'agent'
         RETURNING c.project, c.phone, fila_mode(c.mode, c.until) AS mode
     ), numbered AS MATERIALIZED (
         SELECT nextval('fila_mensagens_id_seq') AS id, s.*
         FROM (
             SELECT
                 k.*,
-                coalesce(k.ignored, CASE WHEN c.mode = 'human' AND p.takeover_messages = 'ignore' THEN 'human' END) AS reason
+                coalesce(k.ignored, CASE WHEN p.takeover_messages = 'ignore' AND k.project || ':' || k.phone = ANY (h.humans) THEN 'human' END) AS reason
             FROM known k
             JOIN projects p ON p.name = k.project
-            LEFT JOIN conversation c ON c.project = k.project AND c.phone = k.phone
+            -- One row, once all of them are locked. Joined row by row a large batch would take the square of its length.
+            CROSS JOIN (SELECT array_agg(c.project || ':' || c.phone) FILTER (WHERE c.mode = 'human') AS humans FROM conversation c) h
             WHERE k.is_new
             ORDER BY k.ord
         ) s
@@ -1483,6 +1494,9 @@ BEGIN
             RAISE EXCEPTION 'unknown project' USING ERRCODE = 'FI404';
         END IF;
         RAISE EXCEPTION 'a message of this batch was registered by another session meanwhile' USING ERRCODE = '40001';
+    END IF;
+    IF 'from_me' = ANY (reasons) IS NOT TRUE THEN
+        RETURN;
     END IF;
     -- The clinic's own words: an echo of ours, or a person who takes the conversation over.
     FOR place IN 1 .. cardinality(p_project) LOOP

@@ -96,14 +96,15 @@ $$;
 -- drawn when every conversation of the batch is locked, so that within a conversation the order of numbers
 -- is the order of commits.
 --
--- Sequential scans are off because a cached plan may be older than the first million receipts.
+-- Sequential scans are off because a cached plan may be older than the first million receipts; and it is cached, because planning takes
+-- longer than storing ten messages, and looking at the lengths of the arrays finds no better one.
 -- +goose StatementBegin
 CREATE FUNCTION fila_push(
     p_project text[], p_message_id text[], p_phone text[], p_address text[], p_text text[], p_kind text[],
     p_contact_name text[], p_session_id text[], p_media text[], p_sent_at timestamptz[], p_metadata text[], p_ignored text[],
     OUT statuses text[], OUT reasons text[]
 )
-LANGUAGE plpgsql SET enable_seqscan = off SET jit = off AS $$
+LANGUAGE plpgsql SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
     recorded bigint;
@@ -127,7 +128,9 @@ BEGIN
         ) r ON true
         LEFT JOIN LATERAL (
             SELECT e.project FROM erased_receipts e
-            WHERE e.project = m.project AND e.digest = sha256(convert_to(m.message_id, 'UTF8')) LIMIT 1
+            -- Most have nothing to look for.
+            WHERE (SELECT EXISTS (SELECT FROM erased_receipts)) AND e.project = m.project AND e.digest = sha256(convert_to(m.message_id, 'UTF8'))
+            LIMIT 1
         ) e ON true
     ), conversation AS (
         INSERT INTO conversations AS c (project, phone, address, contact_name, session_id)
@@ -143,16 +146,20 @@ BEGIN
             address = excluded.address,
             contact_name = coalesce(excluded.contact_name, c.contact_name),
             session_id = coalesce(excluded.session_id, c.session_id)
+        -- Locked in any case. One that is not returned is the agent's, and nothing about it has changed.
+        WHERE c.address <> excluded.address OR c.contact_name IS DISTINCT FROM coalesce(excluded.contact_name, c.contact_name)
+            OR c.session_id IS DISTINCT FROM coalesce(excluded.session_id, c.session_id) OR fila_mode(c.mode, c.until) <> 'agent'
         RETURNING c.project, c.phone, fila_mode(c.mode, c.until) AS mode
     ), numbered AS MATERIALIZED (
         SELECT nextval('fila_mensagens_id_seq') AS id, s.*
         FROM (
             SELECT
                 k.*,
-                coalesce(k.ignored, CASE WHEN c.mode = 'human' AND p.takeover_messages = 'ignore' THEN 'human' END) AS reason
+                coalesce(k.ignored, CASE WHEN p.takeover_messages = 'ignore' AND k.project || ':' || k.phone = ANY (h.humans) THEN 'human' END) AS reason
             FROM known k
             JOIN projects p ON p.name = k.project
-            LEFT JOIN conversation c ON c.project = k.project AND c.phone = k.phone
+            -- One row, once all of them are locked. Joined row by row a large batch would take the square of its length.
+            CROSS JOIN (SELECT array_agg(c.project || ':' || c.phone) FILTER (WHERE c.mode = 'human') AS humans FROM conversation c) h
             WHERE k.is_new
             ORDER BY k.ord
         ) s
@@ -191,6 +198,9 @@ BEGIN
             RAISE EXCEPTION 'unknown project' USING ERRCODE = 'FI404';
         END IF;
         RAISE EXCEPTION 'a message of this batch was registered by another session meanwhile' USING ERRCODE = '40001';
+    END IF;
+    IF 'from_me' = ANY (reasons) IS NOT TRUE THEN
+        RETURN;
     END IF;
     -- The clinic's own words: an echo of ours, or a person who takes the conversation over.
     FOR place IN 1 .. cardinality(p_project) LOOP

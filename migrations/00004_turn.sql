@@ -79,7 +79,7 @@ RETURNS TABLE (
     session_id text, messages jsonb, body text, superseded_turns bigint[], message_count integer,
     late_seconds double precision
 )
-LANGUAGE plpgsql SET lock_timeout = '300ms' SET enable_seqscan = off SET jit = off AS $$
+LANGUAGE plpgsql SET lock_timeout = '300ms' SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
     -- More text than this is more than an agent can take in one call; the rest makes the next turn.
@@ -258,7 +258,7 @@ RETURNS TABLE (
     contact_name text, session_id text, messages jsonb, body text, superseded_turns bigint[], message_count integer,
     agent_failures integer, delivery_failures integer, crashes integer, reconcile_seconds double precision, doubtful_part integer
 )
-LANGUAGE plpgsql SET enable_seqscan = off SET jit = off AS $$
+LANGUAGE plpgsql SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
     candidate bigint[];
@@ -724,7 +724,7 @@ CREATE FUNCTION fila_advance(
     p_sent bigint[], p_sent_attempt integer[], p_sent_part integer[], p_provider_id text[], p_instance text, p_lease double precision
 )
 RETURNS TABLE (turn_id bigint, verdict text, waits boolean)
-LANGUAGE plpgsql SET enable_seqscan = off SET jit = off AS $$
+LANGUAGE plpgsql SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
     locked bigint[];
@@ -733,7 +733,8 @@ BEGIN
     locked := ARRAY(
         SELECT a.id
         FROM (SELECT unnest(p_replied) AS id, true AS replied UNION ALL SELECT unnest(p_sent), false) a
-        JOIN turns t ON t.id = a.id
+        -- Each by its number, and not by a plan that reads all there are.
+        CROSS JOIN LATERAL (SELECT t.project, t.phone FROM turns t WHERE t.id = a.id OFFSET 0) t
         CROSS JOIN LATERAL (
             SELECT FROM conversations v
             WHERE v.project = t.project AND v.phone = t.phone AND (NOT a.replied OR fila_mode(v.mode, v.until) = 'agent')

@@ -6,6 +6,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
+	"runtime/debug"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -62,6 +63,8 @@ func (c *cli) bench(ctx context.Context, o bench.Options) (err error) {
 		}
 		defer stop()
 	}
+	// The generator's own collector would compete with what it measures.
+	debug.SetGCPercent(400)
 	bar := newStages(c.stderr)
 	o.Progress = bar.at
 	report, err := bench.Run(ctx, o)

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime"
 	"syscall"
 
 	"github.com/rs/zerolog"
@@ -69,8 +70,14 @@ func newLogger(out io.Writer, level string, plain bool) zerolog.Logger {
 	return zerolog.New(out).Level(parsed).With().Timestamp().Logger()
 }
 
+// spareHeap is asked for and never touched, so that it takes no memory: the collector counts it, and lets the small heap of a service grow
+// by as much before it runs again. Without it a busy service spends a sixth of its time collecting.
+const spareHeap = 16 << 20
+
 // serve runs the service until ctx ends and everything is brought to rest.
 func serve(ctx context.Context, s *service) error {
+	spare := make([]byte, spareHeap)
+	defer runtime.KeepAlive(spare)
 	if err := s.open(ctx); err != nil {
 		return err
 	}

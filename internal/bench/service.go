@@ -56,12 +56,14 @@ func start(ctx context.Context, folder string, command *exec.Cmd, env ...string)
 	ready := make(chan string, 1)
 	var last lastLine
 	go func() {
+		// What it says later is read, lest it should wait for a reader, and not looked at: that would be our own work.
 		for lines := bufio.NewScanner(said); lines.Scan(); {
 			var line struct{ Message, Listen string }
+			last.set(lines.Text())
 			if json.Unmarshal(lines.Bytes(), &line) == nil && line.Message == "ready" {
 				ready <- "http://" + line.Listen
+				break
 			}
-			last.set(lines.Text())
 		}
 		_, _ = io.Copy(io.Discard, said)
 		_ = command.Wait()

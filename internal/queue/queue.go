@@ -30,7 +30,7 @@ type Options struct {
 	Log  zerolog.Logger
 	// Stored is told of every message after its commit, in the order of the request. It must not block.
 	Stored func(Message, Receipt)
-	// Writers is how many commits may be in flight at once; 2. A conversation always uses the same one.
+	// Writers is how many commits may be in flight at once; postgres.Committers. A conversation always uses the same one.
 	Writers int
 	// BatchMessages is how many messages may share a commit; 1000.
 	BatchMessages int
@@ -51,7 +51,7 @@ type Queue struct {
 // New makes a queue. Nothing is written before Run.
 func New(o Options) *Queue {
 	if o.Writers == 0 {
-		o.Writers = 2
+		o.Writers = postgres.Committers()
 	}
 	if o.BatchMessages == 0 {
 		o.BatchMessages = 1000

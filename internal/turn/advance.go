@@ -11,12 +11,8 @@ import (
 
 var advanceStatement = statement.Named("turn_advance")
 
-const (
-	// advanceAtOnce is how many steps may share a commit.
-	advanceAtOnce = 200
-	// advancing is how many such commits may be in flight.
-	advancing = 2
-)
+// advanceAtOnce is how many steps may share a commit.
+const advanceAtOnce = 200
 
 // step is what one turn does next: its reply is there, or its last part is out.
 type step struct {
@@ -38,6 +34,8 @@ type step struct {
 // and many cost little more than one.
 type advance struct {
 	store *Store
+	// most is how many such commits may be in flight.
+	most int
 
 	mu      sync.Mutex
 	waiting []*step
@@ -49,7 +47,7 @@ func (a *advance) take(ctx context.Context, s *step) (*step, error) {
 	s.done = make(chan struct{})
 	a.mu.Lock()
 	a.waiting = append(a.waiting, s)
-	if a.flying < advancing {
+	if a.flying < a.most {
 		a.flying++
 		go a.run(context.WithoutCancel(ctx))
 	}

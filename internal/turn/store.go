@@ -46,7 +46,7 @@ type Store struct {
 // NewStore makes a store that leases turns in the name of the instance, for the given time.
 func NewStore(pool *postgres.Pool, instance string, lease time.Duration) *Store {
 	l := &Store{pool: pool, instance: instance, lease: lease}
-	l.advance.store = l
+	l.advance.store, l.advance.most = l, postgres.Committers()
 	return l
 }
 
