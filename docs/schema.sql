@@ -170,14 +170,13 @@ BEGIN
     SELECT * INTO t FROM turns WHERE id = p_turn;
     SELECT fila_mode(c.mode, c.until) INTO mode FROM conversations c WHERE c.project = t.project AND c.phone = t.phone FOR NO KEY UPDATE;
     SELECT * INTO t FROM turns WHERE id = p_turn;
-    IF t.silenced OR mode = 'human' THEN
-        UPDATE turns SET state = 'discarded', reason = 'human', finished_at = clock_timestamp(), lease_until = NULL
-        WHERE id = p_turn AND attempt = p_attempt AND state = 'running';
-        RETURN CASE WHEN FOUND THEN 'discarded' ELSE 'stale' END;
+    IF t.attempt IS DISTINCT FROM p_attempt OR t.state <> 'running' OR mode IS NULL THEN
+        RETURN 'stale';
+    ELSIF t.silenced OR mode = 'human' THEN
+        RETURN fila_yield(p_turn);
     END IF;
-    UPDATE turns SET reply_until = clock_timestamp() + make_interval(secs => p_timeout), lease_until = NULL
-    WHERE id = p_turn AND attempt = p_attempt AND state = 'running';
-    RETURN CASE WHEN FOUND THEN 'awaited' ELSE 'stale' END;
+    UPDATE turns SET reply_until = clock_timestamp() + make_interval(secs => p_timeout), lease_until = NULL WHERE id = p_turn;
+    RETURN 'awaited';
 END
 $$;
 
@@ -340,13 +339,7 @@ BEGIN
             SELECT t.id
             FROM turns t
             JOIN conversations c ON c.project = t.project AND c.phone = t.phone
-            WHERE t.project = wanted.project AND t.open AND c.mode <> 'suspended' AND (
-                (t.state = 'retrying' AND t.next_attempt_at <= clock_timestamp())
-                OR (t.state IN ('running', 'sending') AND t.lease_until < clock_timestamp())
-                OR (t.state = 'running' AND t.reply_until < clock_timestamp())
-                OR (t.state = 'replied' AND coalesce(t.lease_until < clock_timestamp(), true))
-                OR (t.state = 'unknown' AND t.next_attempt_at <= clock_timestamp() AND coalesce(t.lease_until < clock_timestamp(), true))
-            )
+            WHERE t.project = wanted.project AND t.open AND fila_claim_reason(t) IS NOT NULL AND c.mode <> 'suspended'
             ORDER BY t.id
             LIMIT wanted.slots
         ) t
@@ -365,17 +358,7 @@ BEGIN
         FOR NO KEY UPDATE OF c SKIP LOCKED
     ), before AS MATERIALIZED (
         -- Read again under the locks: only what is still so is taken.
-        SELECT t.id, CASE WHEN t.silenced THEN 'human' ELSE h.mode END AS mode,
-            CASE
-                WHEN t.state = 'retrying' AND t.next_attempt_at <= clock_timestamp() THEN 'retry'
-                -- A kept reply that somebody has taken already is his until now: he may come back and send it.
-                WHEN t.state IN ('running', 'sending', 'replied') AND t.lease_until = '-infinity' THEN 'handed_back'
-                WHEN t.state IN ('running', 'sending', 'replied') AND t.lease_until < clock_timestamp() THEN 'abandoned'
-                WHEN t.state = 'running' AND t.reply_until < clock_timestamp() THEN 'overdue'
-                WHEN t.state = 'replied' AND t.lease_until IS NULL THEN 'held'
-                WHEN t.state = 'unknown' AND t.next_attempt_at <= clock_timestamp() AND coalesce(t.lease_until < clock_timestamp(), true) THEN 'reconcile'
-            END AS why,
-            t.instance
+        SELECT t.id, CASE WHEN t.silenced THEN 'human' ELSE h.mode END AS mode, fila_claim_reason(t) AS why, t.instance
         FROM turns t
         JOIN held h ON h.id = t.id
         WHERE h.mode <> 'suspended'
@@ -418,6 +401,20 @@ BEGIN
     FROM turns t
     WHERE t.id = ANY (candidate) AND t.state = 'discarded' AND d.turn_id = t.id AND d.part > 0 AND d.state = 'sending';
 END
+$$;
+
+CREATE FUNCTION public.fila_claim_reason(t public.turns) RETURNS text
+    LANGUAGE sql
+    AS $$
+    SELECT CASE
+        WHEN t.state = 'retrying' AND t.next_attempt_at <= clock_timestamp() THEN 'retry'
+        -- A kept reply that somebody has taken already is his until now: he may come back and send it.
+        WHEN t.state IN ('running', 'sending', 'replied') AND t.lease_until = '-infinity' THEN 'handed_back'
+        WHEN t.state IN ('running', 'sending', 'replied') AND t.lease_until < clock_timestamp() THEN 'abandoned'
+        WHEN t.state = 'running' AND t.reply_until < clock_timestamp() THEN 'overdue'
+        WHEN t.state = 'replied' AND t.lease_until IS NULL THEN 'held'
+        WHEN t.state = 'unknown' AND t.next_attempt_at <= clock_timestamp() AND coalesce(t.lease_until < clock_timestamp(), true) THEN 'reconcile'
+    END
 $$;
 
 CREATE FUNCTION public.fila_clinic_wrote(p_project text, p_phone text) RETURNS void
@@ -625,7 +622,6 @@ BEGIN
         FROM ordered o
         JOIN judged j ON j.phone = o.telefone
         GROUP BY j.phone, j.by, j.address, j.contact_name, j.session_id, j.superseded_turns, j.first_at, j.at
-        HAVING count(*) > 0
         RETURNING t.*
     ), settled AS (
         UPDATE conversations c SET
@@ -1239,8 +1235,7 @@ BEGIN
         UPDATE turns SET reason = 'interrupted' WHERE id = p_turn;
         RETURN 'asked';
     ELSIF t.silenced OR mode = 'human' THEN
-        UPDATE turns SET state = 'discarded', reason = 'human', finished_at = clock_timestamp(), lease_until = NULL WHERE id = p_turn;
-        RETURN 'discarded';
+        RETURN fila_yield(p_turn);
     ELSIF NOT fila_overtaken(t) THEN
         UPDATE turns SET state = 'retrying', reason = NULL, next_attempt_at = clock_timestamp(), lease_until = NULL WHERE id = p_turn;
         RETURN 'retry';
@@ -1256,9 +1251,10 @@ CREATE FUNCTION public.fila_is_echo(p_project text, p_phone text, p_message_id t
 BEGIN
     IF EXISTS (SELECT FROM deliveries d WHERE d.project = p_project AND d.provider_id = p_message_id)
         OR EXISTS (
-            SELECT FROM turns t JOIN deliveries d ON d.turn_id = t.id
-            WHERE t.project = p_project AND t.phone = p_phone AND d.text = p_text AND d.provider_id IS NULL
-                AND d.intended_at > clock_timestamp() - interval '10 minutes'
+            -- Of the last turns, however many a conversation has had.
+            SELECT FROM (SELECT l.id FROM turns l WHERE l.project = p_project AND l.phone = p_phone ORDER BY l.id DESC LIMIT 50) t
+            JOIN deliveries d ON d.turn_id = t.id
+            WHERE d.text = p_text AND d.provider_id IS NULL AND d.intended_at > clock_timestamp() - interval '10 minutes'
         ) THEN
         UPDATE receipts SET reason = 'echo' WHERE project = p_project AND message_id = p_message_id;
         RETURN true;
@@ -1789,8 +1785,7 @@ BEGIN
     IF t.attempt IS DISTINCT FROM p_attempt OR t.state NOT IN ('replied', 'sending') OR mode IS NULL THEN
         RETURN 'stale';
     ELSIF t.silenced OR mode = 'human' THEN
-        UPDATE turns SET state = 'discarded', reason = 'human', finished_at = clock_timestamp(), lease_until = NULL WHERE id = p_turn;
-        RETURN 'discarded';
+        RETURN fila_yield(p_turn);
     ELSIF mode = 'suspended' THEN
         UPDATE turns SET state = 'replied', lease_until = NULL WHERE id = p_turn;
         UPDATE deliveries SET state = 'pending' WHERE turn_id = p_turn AND part = p_part AND state = 'sending';
@@ -1933,13 +1928,7 @@ BEGIN
     WHERE EXISTS (
         SELECT FROM turns t
         JOIN conversations c ON c.project = t.project AND c.phone = t.phone
-        WHERE t.project = w.project AND t.open AND c.mode <> 'suspended' AND (
-            (t.state = 'retrying' AND t.next_attempt_at <= clock_timestamp())
-            OR (t.state = 'unknown' AND t.next_attempt_at <= clock_timestamp() AND coalesce(t.lease_until < clock_timestamp(), true))
-            OR (t.state IN ('running', 'sending') AND t.lease_until < clock_timestamp())
-            OR (t.state = 'running' AND t.reply_until < clock_timestamp())
-            OR (t.state = 'replied' AND coalesce(t.lease_until < clock_timestamp(), true))
-        )
+        WHERE t.project = w.project AND t.open AND fila_claim_reason(t) IS NOT NULL AND c.mode <> 'suspended'
     )
     UNION ALL
     -- Looked up one by one, by whole keys: a plan that was made while the tables were small would read all conversations of the
@@ -2012,6 +2001,13 @@ CREATE FUNCTION public.fila_wake(p_project text, p_phone text) RETURNS void
     AS $$
     INSERT INTO wakeups (project, phone) VALUES (p_project, p_phone)
     ON CONFLICT (project, phone) DO UPDATE SET asked_at = excluded.asked_at
+$$;
+
+CREATE FUNCTION public.fila_yield(p_turn bigint) RETURNS text
+    LANGUAGE sql
+    AS $$
+    UPDATE turns SET state = 'discarded', reason = 'human', finished_at = clock_timestamp(), lease_until = NULL WHERE id = p_turn
+    RETURNING state
 $$;
 
 CREATE TABLE public.audit (

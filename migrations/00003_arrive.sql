@@ -30,8 +30,6 @@ LANGUAGE sql VOLATILE AS $$
 $$;
 -- +goose StatementEnd
 
--- Refusals that callers tell apart by SQLSTATE: FI404 absent, FI409 not in this state, FI422 a bad argument.
-
 -- The project's numbers, and its table when it is new. LIKE and ATTACH, because PARTITION OF locks the parent
 -- against the inserts of every other project for as long as anyone reads it.
 -- +goose StatementBegin

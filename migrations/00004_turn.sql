@@ -1,5 +1,5 @@
--- A turn from its drain to its end. Every function locks the conversation first and the turn second, looks at
--- both with a snapshot taken after the locks, and writes only under the attempt that it was given (the fence).
+-- A turn from its drain to its end. Whatever decides about a conversation locks it first, looks at it and its turn with a snapshot taken
+-- after the lock, and writes only under the attempt that it was given (the fence). Leases, and what came of a last word, decide nothing.
 -- Whoever holds a row for longer than the lock_timeout, in a session that was left open, costs that conversation
 -- a repetition, and nobody else a connection.
 
@@ -211,7 +211,6 @@ BEGIN
         FROM ordered o
         JOIN judged j ON j.phone = o.telefone
         GROUP BY j.phone, j.by, j.address, j.contact_name, j.session_id, j.superseded_turns, j.first_at, j.at
-        HAVING count(*) > 0
         RETURNING t.*
     ), settled AS (
         UPDATE conversations c SET
@@ -246,11 +245,26 @@ END
 $$;
 -- +goose StatementEnd
 
+-- Why a turn may be claimed now: retry, abandoned, handed_back, held, overdue, reconcile; null where it may not. Plain enough to be inlined.
+-- +goose StatementBegin
+CREATE FUNCTION fila_claim_reason(t turns) RETURNS text
+LANGUAGE sql VOLATILE AS $$
+    SELECT CASE
+        WHEN t.state = 'retrying' AND t.next_attempt_at <= clock_timestamp() THEN 'retry'
+        -- A kept reply that somebody has taken already is his until now: he may come back and send it.
+        WHEN t.state IN ('running', 'sending', 'replied') AND t.lease_until = '-infinity' THEN 'handed_back'
+        WHEN t.state IN ('running', 'sending', 'replied') AND t.lease_until < clock_timestamp() THEN 'abandoned'
+        WHEN t.state = 'running' AND t.reply_until < clock_timestamp() THEN 'overdue'
+        WHEN t.state = 'replied' AND t.lease_until IS NULL THEN 'held'
+        WHEN t.state = 'unknown' AND t.next_attempt_at <= clock_timestamp() AND coalesce(t.lease_until < clock_timestamp(), true) THEN 'reconcile'
+    END
+$$;
+-- +goose StatementEnd
+
 -- Turns that nobody works on and that may go on: a retry whose time has come, a lease that ran out, a reply
 -- that was kept while the conversation was suspended, an agent that did not call back in time, an unknown
 -- outcome to be asked about. Takes as many a project as it has free slots, raises the attempt and leases them.
--- A turn that a person silenced is discarded here; one of a suspended conversation stays.
--- `why`: retry, abandoned, handed_back, held, overdue, reconcile.
+-- A turn that a person silenced is discarded here; one of a suspended conversation stays. `why` is its fila_claim_reason.
 -- +goose StatementBegin
 CREATE FUNCTION fila_claim(p_projects text[], p_slots integer[], p_instance text, p_lease double precision)
 RETURNS TABLE (
@@ -270,13 +284,7 @@ BEGIN
             SELECT t.id
             FROM turns t
             JOIN conversations c ON c.project = t.project AND c.phone = t.phone
-            WHERE t.project = wanted.project AND t.open AND c.mode <> 'suspended' AND (
-                (t.state = 'retrying' AND t.next_attempt_at <= clock_timestamp())
-                OR (t.state IN ('running', 'sending') AND t.lease_until < clock_timestamp())
-                OR (t.state = 'running' AND t.reply_until < clock_timestamp())
-                OR (t.state = 'replied' AND coalesce(t.lease_until < clock_timestamp(), true))
-                OR (t.state = 'unknown' AND t.next_attempt_at <= clock_timestamp() AND coalesce(t.lease_until < clock_timestamp(), true))
-            )
+            WHERE t.project = wanted.project AND t.open AND fila_claim_reason(t) IS NOT NULL AND c.mode <> 'suspended'
             ORDER BY t.id
             LIMIT wanted.slots
         ) t
@@ -295,17 +303,7 @@ BEGIN
         FOR NO KEY UPDATE OF c SKIP LOCKED
     ), before AS MATERIALIZED (
         -- Read again under the locks: only what is still so is taken.
-        SELECT t.id, CASE WHEN t.silenced THEN 'human' ELSE h.mode END AS mode,
-            CASE
-                WHEN t.state = 'retrying' AND t.next_attempt_at <= clock_timestamp() THEN 'retry'
-                -- A kept reply that somebody has taken already is his until now: he may come back and send it.
-                WHEN t.state IN ('running', 'sending', 'replied') AND t.lease_until = '-infinity' THEN 'handed_back'
-                WHEN t.state IN ('running', 'sending', 'replied') AND t.lease_until < clock_timestamp() THEN 'abandoned'
-                WHEN t.state = 'running' AND t.reply_until < clock_timestamp() THEN 'overdue'
-                WHEN t.state = 'replied' AND t.lease_until IS NULL THEN 'held'
-                WHEN t.state = 'unknown' AND t.next_attempt_at <= clock_timestamp() AND coalesce(t.lease_until < clock_timestamp(), true) THEN 'reconcile'
-            END AS why,
-            t.instance
+        SELECT t.id, CASE WHEN t.silenced THEN 'human' ELSE h.mode END AS mode, fila_claim_reason(t) AS why, t.instance
         FROM turns t
         JOIN held h ON h.id = t.id
         WHERE h.mode <> 'suspended'
@@ -426,6 +424,15 @@ END
 $$;
 -- +goose StatementEnd
 
+-- Ends a turn whose conversation a person took. Answers: discarded.
+-- +goose StatementBegin
+CREATE FUNCTION fila_yield(p_turn bigint) RETURNS text
+LANGUAGE sql AS $$
+    UPDATE turns SET state = 'discarded', reason = 'human', finished_at = clock_timestamp(), lease_until = NULL WHERE id = p_turn
+    RETURNING state
+$$;
+-- +goose StatementEnd
+
 -- Whether newer messages wait that the project's rule lets overtake this turn. The rest of a burst that was too long for one
 -- turn is not newer: it is due when this turn ends.
 -- +goose StatementBegin
@@ -464,8 +471,7 @@ BEGIN
         UPDATE turns SET reason = 'interrupted' WHERE id = p_turn;
         RETURN 'asked';
     ELSIF t.silenced OR mode = 'human' THEN
-        UPDATE turns SET state = 'discarded', reason = 'human', finished_at = clock_timestamp(), lease_until = NULL WHERE id = p_turn;
-        RETURN 'discarded';
+        RETURN fila_yield(p_turn);
     ELSIF NOT fila_overtaken(t) THEN
         UPDATE turns SET state = 'retrying', reason = NULL, next_attempt_at = clock_timestamp(), lease_until = NULL WHERE id = p_turn;
         RETURN 'retry';
@@ -629,14 +635,13 @@ BEGIN
     SELECT * INTO t FROM turns WHERE id = p_turn;
     SELECT fila_mode(c.mode, c.until) INTO mode FROM conversations c WHERE c.project = t.project AND c.phone = t.phone FOR NO KEY UPDATE;
     SELECT * INTO t FROM turns WHERE id = p_turn;
-    IF t.silenced OR mode = 'human' THEN
-        UPDATE turns SET state = 'discarded', reason = 'human', finished_at = clock_timestamp(), lease_until = NULL
-        WHERE id = p_turn AND attempt = p_attempt AND state = 'running';
-        RETURN CASE WHEN FOUND THEN 'discarded' ELSE 'stale' END;
+    IF t.attempt IS DISTINCT FROM p_attempt OR t.state <> 'running' OR mode IS NULL THEN
+        RETURN 'stale';
+    ELSIF t.silenced OR mode = 'human' THEN
+        RETURN fila_yield(p_turn);
     END IF;
-    UPDATE turns SET reply_until = clock_timestamp() + make_interval(secs => p_timeout), lease_until = NULL
-    WHERE id = p_turn AND attempt = p_attempt AND state = 'running';
-    RETURN CASE WHEN FOUND THEN 'awaited' ELSE 'stale' END;
+    UPDATE turns SET reply_until = clock_timestamp() + make_interval(secs => p_timeout), lease_until = NULL WHERE id = p_turn;
+    RETURN 'awaited';
 END
 $$;
 -- +goose StatementEnd
@@ -655,8 +660,7 @@ BEGIN
     IF t.attempt IS DISTINCT FROM p_attempt OR t.state NOT IN ('replied', 'sending') OR mode IS NULL THEN
         RETURN 'stale';
     ELSIF t.silenced OR mode = 'human' THEN
-        UPDATE turns SET state = 'discarded', reason = 'human', finished_at = clock_timestamp(), lease_until = NULL WHERE id = p_turn;
-        RETURN 'discarded';
+        RETURN fila_yield(p_turn);
     ELSIF mode = 'suspended' THEN
         UPDATE turns SET state = 'replied', lease_until = NULL WHERE id = p_turn;
         UPDATE deliveries SET state = 'pending' WHERE turn_id = p_turn AND part = p_part AND state = 'sending';
@@ -680,7 +684,7 @@ $$;
 
 -- A part went out. Ends the turn with the last one; else, when asked to, passes the gate for the next.
 -- What became of a part is written down as well where its turn was discarded while it went out.
--- Answers: done, next (the caller asks for the next part itself), discarded, or what fila_send answers.
+-- Answers: done, next (the caller asks for the next part itself), discarded, stale, or what fila_send answers.
 -- +goose StatementBegin
 CREATE FUNCTION fila_sent(p_turn bigint, p_attempt integer, p_part integer, p_provider_id text, p_go_on boolean) RETURNS text
 LANGUAGE plpgsql SET lock_timeout = '300ms' AS $$
@@ -869,4 +873,4 @@ $$;
 
 -- +goose Down
 DROP FUNCTION fila_fallback_sent, fila_bury, fila_fail, fila_advance, fila_sent, fila_send, fila_await_reply, fila_reply, fila_finish, fila_go_on, fila_reconciled, fila_interrupt, fila_overtaken,
-    fila_supersede, fila_hung_up, fila_hand_back, fila_renew, fila_claim, fila_drain, fila_burst, fila_due, fila_wake, fila_time;
+    fila_yield, fila_supersede, fila_hung_up, fila_hand_back, fila_renew, fila_claim, fila_claim_reason, fila_drain, fila_burst, fila_due, fila_wake, fila_time;

@@ -158,9 +158,10 @@ LANGUAGE plpgsql AS $$
 BEGIN
     IF EXISTS (SELECT FROM deliveries d WHERE d.project = p_project AND d.provider_id = p_message_id)
         OR EXISTS (
-            SELECT FROM turns t JOIN deliveries d ON d.turn_id = t.id
-            WHERE t.project = p_project AND t.phone = p_phone AND d.text = p_text AND d.provider_id IS NULL
-                AND d.intended_at > clock_timestamp() - interval '10 minutes'
+            -- Of the last turns, however many a conversation has had.
+            SELECT FROM (SELECT l.id FROM turns l WHERE l.project = p_project AND l.phone = p_phone ORDER BY l.id DESC LIMIT 50) t
+            JOIN deliveries d ON d.turn_id = t.id
+            WHERE d.text = p_text AND d.provider_id IS NULL AND d.intended_at > clock_timestamp() - interval '10 minutes'
         ) THEN
         UPDATE receipts SET reason = 'echo' WHERE project = p_project AND message_id = p_message_id;
         RETURN true;

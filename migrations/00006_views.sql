@@ -109,13 +109,7 @@ BEGIN
     WHERE EXISTS (
         SELECT FROM turns t
         JOIN conversations c ON c.project = t.project AND c.phone = t.phone
-        WHERE t.project = w.project AND t.open AND c.mode <> 'suspended' AND (
-            (t.state = 'retrying' AND t.next_attempt_at <= clock_timestamp())
-            OR (t.state = 'unknown' AND t.next_attempt_at <= clock_timestamp() AND coalesce(t.lease_until < clock_timestamp(), true))
-            OR (t.state IN ('running', 'sending') AND t.lease_until < clock_timestamp())
-            OR (t.state = 'running' AND t.reply_until < clock_timestamp())
-            OR (t.state = 'replied' AND coalesce(t.lease_until < clock_timestamp(), true))
-        )
+        WHERE t.project = w.project AND t.open AND fila_claim_reason(t) IS NOT NULL AND c.mode <> 'suspended'
     )
     UNION ALL
     -- Looked up one by one, by whole keys: a plan that was made while the tables were small would read all conversations of the

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"fila/internal/postgres"
 	statement "fila/sql"
 )
 
@@ -93,7 +94,7 @@ func (l Ledger) Overview(ctx context.Context) ([]Overview, error) {
 
 // collect decodes the JSON documents of a statement's only column; never nil without an error.
 func collect[T any](ctx context.Context, db Querier, what, sql string, args ...any) ([]T, error) {
-	rows, err := db.Query(ctx, sql, args...)
+	rows, err := db.Query(ctx, sql, append([]any{postgres.PlannedAnew}, args...)...)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}

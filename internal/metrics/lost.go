@@ -46,7 +46,7 @@ type receiptRow struct {
 // count returns how many messages are lost, by project.
 func (l *lost) count(ctx context.Context, pool *postgres.Pool) (map[string]int, error) {
 	for start := time.Now(); ; {
-		rows, err := pool.Query(ctx, lostStatement, l.passed, slices.Collect(maps.Keys(l.open)), lostPage)
+		rows, err := pool.Query(ctx, lostStatement, postgres.PlannedAnew, l.passed, slices.Collect(maps.Keys(l.open)), lostPage)
 		if err != nil {
 			return nil, fmt.Errorf("look for lost messages: %w", err)
 		}

@@ -16,6 +16,10 @@ import (
 // by the process that serves us: it is not the one that answered when the connection was made. Until that is known nothing is prepared.
 type preparing struct{ direct atomic.Bool }
 
+// PlannedAnew, in front of a statement's arguments, has it planned for these: a plan that serves all arguments would read a whole table where a
+// null does not narrow, or where one project has few rows among the many of others.
+const PlannedAnew = pgx.QueryExecModeCacheDescribe
+
 // unpreparedKey marks a connection that was made before it was known that statements may be prepared.
 const unpreparedKey = "fila: unprepared"
 

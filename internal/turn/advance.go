@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"fila/internal/postgres"
 	statement "fila/sql"
 )
 
@@ -42,8 +43,9 @@ type advance struct {
 	flying  int
 }
 
-// take returns when the step is stored, or with an empty verdict when it must be stored by itself.
-func (a *advance) take(ctx context.Context, s *step) (*step, error) {
+// take returns when the step is stored, or with an empty verdict when it must be stored by itself: it is a case of its own, or another step
+// may have spoilt the commit. An error says that the database is away, or that ctx ended.
+func (a *advance) take(ctx context.Context, s *step) error {
 	s.done = make(chan struct{})
 	a.mu.Lock()
 	a.waiting = append(a.waiting, s)
@@ -54,9 +56,12 @@ func (a *advance) take(ctx context.Context, s *step) (*step, error) {
 	a.mu.Unlock()
 	select {
 	case <-s.done:
-		return s, s.err
+		if s.err != nil && postgres.Classify(s.err) != postgres.Away {
+			return nil
+		}
+		return s.err
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return ctx.Err()
 	}
 }
 

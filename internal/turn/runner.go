@@ -3,6 +3,7 @@ package turn
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"time"
@@ -89,7 +90,7 @@ func (r *run) enter() {
 	case w.Why == WhyOverdue:
 		r.unknown(failure{stage: stageAgent, reason: "the agent answered 202 and did not call back in time"}, 0)
 	case w.Crashes >= maxCrashes:
-		r.record(failure{stage: stageInstance, fate: fateDead, reason: "ten instances died while they ran this turn"})
+		r.record(failure{stage: stageInstance, fate: fateDead, reason: fmt.Sprintf("%d instances died while they ran this turn", maxCrashes)})
 	case w.Stage == stageAgent && interrupted && r.project.AgentUnknown != Retry:
 		r.unknown(failure{stage: stageAgent, reason: "the instance stopped while the agent was being asked"}, 0)
 	case w.Stage == stageAgent:

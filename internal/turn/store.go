@@ -129,9 +129,9 @@ func (l *Store) Reply(ctx context.Context, project string, turn int64, attempt *
 // replied is Reply for the answer to a call of ours, in company where that may be.
 func (l *Store) replied(ctx context.Context, w *Work, r Reply) (verdict string, err error) {
 	if r.Send && len(r.Parts) > 0 && !r.Handoff {
-		s, err := l.advance.take(ctx, &step{turn: w.ID, attempt: w.Attempt, reply: r.Text, parts: r.Parts})
-		if verdict, _, settled := advancedBy(s, err); settled {
-			return verdict, err
+		s := &step{turn: w.ID, attempt: w.Attempt, reply: r.Text, parts: r.Parts}
+		if err := l.advance.take(ctx, s); err != nil || s.verdict != "" {
+			return s.verdict, err
 		}
 	}
 	return l.Reply(ctx, w.Project, w.ID, &w.Attempt, r)
@@ -139,21 +139,12 @@ func (l *Store) replied(ctx context.Context, w *Work, r Reply) (verdict string, 
 
 // ended stores that the last part went out, in company where that may be, and tells whether anything may wait behind the turn.
 func (l *Store) ended(ctx context.Context, w *Work, part int, providerID string) (verdict string, waits bool, err error) {
-	s, err := l.advance.take(ctx, &step{turn: w.ID, attempt: w.Attempt, part: part, providerID: providerID})
-	if verdict, waits, settled := advancedBy(s, err); settled {
-		return verdict, waits, err
+	s := &step{turn: w.ID, attempt: w.Attempt, part: part, providerID: providerID}
+	if err := l.advance.take(ctx, s); err != nil || s.verdict != "" {
+		return s.verdict, s.waits, err
 	}
 	verdict, err = l.sent(ctx, w, part, providerID, false)
 	return verdict, true, err
-}
-
-// advancedBy reads the answer to a step: a step that another one of its commit may have spoilt is stored by itself, as is one of a
-// case of its own.
-func advancedBy(s *step, err error) (verdict string, waits, settled bool) {
-	if err != nil {
-		return "", true, s == nil || postgres.Classify(err) == postgres.Away
-	}
-	return s.verdict, s.waits, s.verdict != ""
 }
 
 // Reply is an agent's answer on its way into the ledger.
@@ -223,10 +214,9 @@ func (l *Store) fallbackSent(ctx context.Context, turn int64, state, providerID 
 
 // part is one row of a reply.
 type part struct {
-	Number   int
-	Text     string
-	State    string
-	Attempts int
+	Number int
+	Text   string
+	State  string
 }
 
 func (l *Store) parts(ctx context.Context, turn int64) ([]part, error) {
