@@ -761,9 +761,11 @@ BEGIN
     explanation := CASE
         WHEN waits.number = 0 THEN 'nothing waits'
         ELSE waits.number || ' message(s) wait since ' || fila_time(waits.first_at) || ', the last came at ' || fila_time(waits.last_at)
-            || '; they are due at ' || fila_time(waits.due_at) || ' (' || waits.due_by || ', the window is '
-            || extract(epoch FROM p.debounce)::double precision || ' s)'
     END;
+    IF waits.number > 0 AND fila_mode(c.mode, c.until) = 'agent' THEN
+        explanation := explanation || '; they are due at ' || fila_time(waits.due_at) || ' (' || waits.due_by || ', the window is '
+            || extract(epoch FROM p.debounce)::double precision || ' s)';
+    END IF;
     RETURN NEXT;
 
     SELECT * INTO t FROM turns o WHERE o.project = p_project AND o.phone = key AND o.open;
@@ -773,9 +775,12 @@ BEGIN
                 WHEN t.reply_until IS NOT NULL THEN '; the agent said it would call back until ' || fila_time(t.reply_until)
                 WHEN t.state = 'retrying' THEN '; it is tried again at ' || fila_time(t.next_attempt_at)
                 WHEN t.state = 'unknown' THEN '; whether its effect happened is unknown: resolve it'
+                WHEN t.state = 'replied' AND t.lease_until IS NULL THEN '; its reply is kept'
+                    || CASE fila_mode(c.mode, c.until) WHEN 'suspended' THEN ' until somebody resumes the conversation' ELSE ', the next sweep sends it' END
                 WHEN t.lease_until < clock_timestamp() THEN '; its instance ' || t.instance || ' is gone, the next sweep takes it over'
                 ELSE '; instance ' || coalesce(t.instance, '(none)') || ' has it until ' || coalesce(fila_time(t.lease_until), '(no lease)')
             END
+            || CASE WHEN t.silenced THEN '; a person took the conversation over while it was open, so nothing more of it is sent' ELSE '' END
             || CASE WHEN t.reason IS NULL THEN '' ELSE '; last trouble: ' || t.reason END
             || '; no later message is drained before it ends';
         RETURN NEXT;
@@ -1254,7 +1259,7 @@ BEGIN
             -- Of the last turns, however many a conversation has had.
             SELECT FROM (SELECT l.id FROM turns l WHERE l.project = p_project AND l.phone = p_phone ORDER BY l.id DESC LIMIT 50) t
             JOIN deliveries d ON d.turn_id = t.id
-            WHERE d.text = p_text AND d.provider_id IS NULL AND d.intended_at > clock_timestamp() - interval '10 minutes'
+            WHERE d.text = p_text AND (d.provider_id IS NULL OR p_message_id IS NULL) AND d.intended_at > clock_timestamp() - interval '10 minutes'
         ) THEN
         UPDATE receipts SET reason = 'echo' WHERE project = p_project AND message_id = p_message_id;
         RETURN true;

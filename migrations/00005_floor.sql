@@ -150,8 +150,8 @@ END
 $$;
 -- +goose StatementEnd
 
--- Whether what the clinic wrote are our own words, which come back as well. They are told by the provider's id, or, where that is
--- not known (the echo is faster than the provider's answer, or it gives none), by the text of what went out in the last minutes.
+-- Whether what the clinic wrote are our own words, which come back as well. They are told by the provider's id, or, where either side
+-- has none (the echo is faster than the provider's answer, or comes without it), by the text of what went out in the last minutes.
 -- +goose StatementBegin
 CREATE FUNCTION fila_is_echo(p_project text, p_phone text, p_message_id text, p_text text) RETURNS boolean
 LANGUAGE plpgsql AS $$
@@ -161,7 +161,7 @@ BEGIN
             -- Of the last turns, however many a conversation has had.
             SELECT FROM (SELECT l.id FROM turns l WHERE l.project = p_project AND l.phone = p_phone ORDER BY l.id DESC LIMIT 50) t
             JOIN deliveries d ON d.turn_id = t.id
-            WHERE d.text = p_text AND d.provider_id IS NULL AND d.intended_at > clock_timestamp() - interval '10 minutes'
+            WHERE d.text = p_text AND (d.provider_id IS NULL OR p_message_id IS NULL) AND d.intended_at > clock_timestamp() - interval '10 minutes'
         ) THEN
         UPDATE receipts SET reason = 'echo' WHERE project = p_project AND message_id = p_message_id;
         RETURN true;

@@ -385,7 +385,7 @@ func (s *service) ready() {
 	}
 	for _, name := range demoProjects(s.settings) {
 		if elsewhere(s.settings.Projects[name].Agent.URL, address) {
-			s.log.Warn().Str("project", name).Str("key", "agent.url").Msg("the demo agent answers on the port of listen, and agent.url names another one")
+			s.log.Warn().Str("project", name).Str("key", "agent.url").Msg("the demo agent answers at http://" + address + "/demo/agent, and agent.url names another port: change it, or nothing is answered")
 		}
 		s.log.Info().Str("project", name).Msg("try: " + demoCurl(address, s.settings.Projects[name]))
 	}

@@ -333,6 +333,7 @@ func TestActionsSayWhatIsWrong(t *testing.T) {
 		{"takeover", `{"by":"ana","minutes":1e999}`, 422, "minutes must be a number"},
 		{"takeover", `{"by":5}`, 422, "by must be a string"},
 		{"takeover", `[]`, 422, "the body must be an object"},
+		{"takeover", `{"by":"ana","minuts":5}`, 422, "minuts is no field of an action"},
 		{"takeover", `{`, 400, "the body is not JSON"},
 		{"release", `{}`, 422, "by is required"},
 		{"suspend", `{"reason":"x"}`, 422, "by is required"},

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -44,7 +45,25 @@ func instructed(c echo.Context) (instruction, error) {
 	case err != nil:
 		return in, entry.Refuse(http.StatusBadRequest, "the body is not JSON")
 	}
-	return in, nil
+	return in, onlyKnown(body)
+}
+
+// onlyKnown refuses a field that no action has: a misspelt one would be passed over, and something else be done than was meant.
+func onlyKnown(body []byte) error {
+	decoder := json.NewDecoder(bytes.NewReader(body))
+	decoder.DisallowUnknownFields()
+	err := decoder.Decode(&instruction{})
+	if err == nil {
+		return nil
+	}
+	field, ok := strings.CutPrefix(err.Error(), "json: unknown field ")
+	if !ok {
+		return err
+	}
+	field = strings.Trim(field, `"`)
+	p := entry.Refuse(http.StatusUnprocessableEntity, "%s is no field of an action; by, reason, minutes, waiting, outcome and force are", field)
+	p.Members = map[string]any{"field": field}
+	return p
 }
 
 func kindOf(field string) string {

@@ -132,7 +132,7 @@ func (a *API) reply(c echo.Context) error {
 	case verdict == "absent":
 		return noTurn(id)
 	case verdict == "stale":
-		return entry.Refuse(http.StatusConflict, "turn %d takes no reply any more; nothing is sent", id)
+		return entry.Refuse(http.StatusConflict, "turn %d takes no reply any more; nothing of this one is sent", id)
 	}
 	return c.JSON(http.StatusOK, map[string]string{"status": verdict})
 }

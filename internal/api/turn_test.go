@@ -118,6 +118,7 @@ func TestTurnActions(t *testing.T) {
 	id := c.turn("clinic", "dead")
 	path := fmt.Sprintf("turns/%d/", id)
 	c.want(c.post(path+"redrive", `{"reason":"r"}`), 422, "by is required")
+	c.want(c.post(path+"redrive", `{"by":"ana","reason":"r","dry_run":true}`), 422, "dry_run is no field of an action")
 	c.want(c.post(path+"redrive", `{"by":"ana","reason":"r","force":"yes"}`), 422, "force must be true or false")
 	c.want(c.post("turns/999/redrive", `{"by":"ana","reason":"r"}`), 404, "turn 999 is not known here")
 	c.want(c.post("turns/x/redrive", `{"by":"ana","reason":"r"}`), 404, "no such turn")

@@ -1,5 +1,5 @@
--- One patient's story in the order of time: what arrived and what became of it, turns, parts, and who intervened. Any form of the
--- number: psql -v project=clinfeto -v phone=5531999990001 -f story.sql
+-- One patient's story in the order of time: what arrived and what became of it, turns, parts, and who intervened. The number with
+-- its country code: psql -v project=clinfeto -v phone=5531999990001 -f story.sql
 -- With -v text=on also what was written and answered, for those who may read it.
 \if :{?phone}
 \else
