@@ -1,13 +1,17 @@
 package bench
 
 import (
+	"context"
 	"encoding/json"
+	"io"
+	"log"
 	"net"
-	"net/http"
 	"slices"
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/valyala/fasthttp"
 )
 
 // call is one call of the agent.
@@ -19,7 +23,7 @@ type call struct {
 
 // judge is the agent and the delivery, and sees every turn.
 type judge struct {
-	server   http.Server
+	server   fasthttp.Server
 	listener net.Listener
 
 	mu        sync.Mutex
@@ -35,25 +39,41 @@ func newJudge() (*judge, error) {
 		return nil, err
 	}
 	j := &judge{listener: listener, calls: map[int64]call{}, active: map[string]int64{}, delivered: map[int64]int{}}
-	mux := http.NewServeMux()
-	mux.HandleFunc("POST /agent", j.agent)
-	mux.HandleFunc("POST /delivery", j.delivery)
-	j.server.Handler, j.server.ReadHeaderTimeout = mux, settleFor
+	j.server.Handler = func(c *fasthttp.RequestCtx) {
+		switch string(c.Path()) {
+		case "/agent":
+			j.agent(c)
+		case "/delivery":
+			j.delivery(c)
+		default:
+			c.Error("no such place", fasthttp.StatusNotFound)
+		}
+	}
+	j.server.CloseOnShutdown = true
+	// Connections that break when the service stops are no news.
+	j.server.Logger = log.New(io.Discard, "", 0)
 	go func() { _ = j.server.Serve(listener) }()
 	return j, nil
 }
 
+// close hangs up on whoever still holds a connection.
+func (j *judge) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = j.server.ShutdownWithContext(ctx)
+}
+
 func (j *judge) url() string { return "http://" + j.listener.Addr().String() }
 
-func (j *judge) agent(w http.ResponseWriter, r *http.Request) {
+func (j *judge) agent(c *fasthttp.RequestCtx) {
 	start := time.Now()
 	var turn struct {
 		TurnID   string `json:"turn_id"`
 		Phone    string
 		Messages []struct{ ID string }
 	}
-	if err := json.NewDecoder(r.Body).Decode(&turn); err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
+	if err := json.Unmarshal(c.PostBody(), &turn); err != nil {
+		c.Error(err.Error(), fasthttp.StatusBadRequest)
 		return
 	}
 	id, _ := strconv.ParseInt(turn.TurnID, 10, 64)
@@ -77,23 +97,22 @@ func (j *judge) agent(w http.ResponseWriter, r *http.Request) {
 			delete(j.active, turn.Phone)
 		}
 	}()
-	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write([]byte(`{"reply":"Fazemos, sim."}`))
+	c.SetContentType("application/json")
+	c.SetBodyString(`{"reply":"Fazemos, sim."}`)
 }
 
-func (j *judge) delivery(w http.ResponseWriter, r *http.Request) {
+func (j *judge) delivery(c *fasthttp.RequestCtx) {
 	var part struct {
 		TurnID string `json:"turn_id"`
 	}
-	if err := json.NewDecoder(r.Body).Decode(&part); err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
+	if err := json.Unmarshal(c.PostBody(), &part); err != nil {
+		c.Error(err.Error(), fasthttp.StatusBadRequest)
 		return
 	}
 	id, _ := strconv.ParseInt(part.TurnID, 10, 64)
 	j.mu.Lock()
 	j.delivered[id]++
 	j.mu.Unlock()
-	w.WriteHeader(http.StatusOK)
 }
 
 // settled tells whether every acknowledged message is in a turn that was answered.

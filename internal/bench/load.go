@@ -1,16 +1,17 @@
 package bench
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/valyala/fasthttp"
 )
 
 // burst is what one patient writes: ids in order, each at its moment after the start of the run.
@@ -26,8 +27,9 @@ type burst struct {
 
 // load is the patients.
 type load struct {
-	o      Options
-	client *http.Client
+	o Options
+	// client costs a third of what the standard library's would: what the generator computes is taken from what it measures.
+	client *fasthttp.HostClient
 	url    string
 
 	mu      sync.Mutex
@@ -43,7 +45,11 @@ type load struct {
 func newLoad(o Options, url string) *load {
 	return &load{
 		o: o, url: url, acked: map[string]bool{}, writing: map[int]<-chan struct{}{},
-		client: &http.Client{Timeout: settleFor, Transport: &http.Transport{MaxIdleConnsPerHost: 1024, MaxConnsPerHost: 1024}},
+		client: &fasthttp.HostClient{
+			Addr: strings.TrimPrefix(url, "http://"), MaxConns: 4096, ReadTimeout: settleFor, WriteTimeout: settleFor, MaxConnWaitTimeout: settleFor,
+			// What is not answered may have been stored: it is sent again by its own rule.
+			RetryIfErr: func(*fasthttp.Request, int, error) (bool, bool) { return false, false },
+		},
 	}
 }
 
@@ -152,24 +158,14 @@ func (l *load) write(ctx context.Context, b burst, started time.Time, scheduled 
 
 // post tells whether the message was acknowledged.
 func (l *load) post(ctx context.Context, b burst, id string) bool {
-	body := make([]byte, 0, 160)
-	body = append(body, `{"id":"`...)
-	body = append(body, id...)
-	body = append(body, `","phone":"`...)
-	body = append(body, b.phone...)
-	body = append(body, `","text":"queria saber sobre ultrassom"}`...)
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, l.url+"/v1/projects/"+b.project+"/messages", bytes.NewReader(body))
-	if err != nil {
-		return false
-	}
-	request.Header.Set("Content-Type", "application/json")
-	response, err := l.client.Do(request)
-	if err != nil {
-		return false
-	}
-	_, _ = io.Copy(io.Discard, response.Body)
-	_ = response.Body.Close()
-	if response.StatusCode != http.StatusAccepted {
+	request, response := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
+	defer fasthttp.ReleaseRequest(request)
+	defer fasthttp.ReleaseResponse(response)
+	request.SetRequestURI(l.url + "/v1/projects/" + b.project + "/messages")
+	request.Header.SetMethod(http.MethodPost)
+	request.Header.SetContentType("application/json")
+	request.SetBodyString(`{"id":"` + id + `","phone":"` + b.phone + `","text":"queria saber sobre ultrassom"}`)
+	if ctx.Err() != nil || l.client.Do(request, response) != nil || response.StatusCode() != http.StatusAccepted {
 		return false
 	}
 	l.sent.Add(1)
