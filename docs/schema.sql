@@ -317,7 +317,10 @@ BEGIN
         -- Said at most once: an instance that dies now leaves it as an intent without a result.
         INSERT INTO deliveries (turn_id, part, project, text, state, attempts, intended_at)
         VALUES (t.id, 0, t.project, p.fallback_text, 'sending', 1, clock_timestamp())
-        ON CONFLICT (turn_id, part) DO NOTHING;
+        -- Of an earlier death: said again only if it certainly was not said.
+        ON CONFLICT (turn_id, part) DO UPDATE SET
+            state = 'sending', text = excluded.text, attempts = deliveries.attempts + 1, intended_at = excluded.intended_at
+        WHERE deliveries.state = 'failed';
     END IF;
 END
 $$;
@@ -478,10 +481,10 @@ CREATE FUNCTION public.fila_discard_turn(t public.turns, p_reason text) RETURNS 
     AS $$
     UPDATE turns SET
         state = 'discarded', reason = p_reason, attempt = attempt + t.open::integer, finished_at = clock_timestamp(),
-        -- A question about an unknown outcome does nothing that the next turn would have to wait for.
-        lease_until = CASE WHEN t.state <> 'unknown' THEN lease_until END, next_attempt_at = NULL, reply_until = NULL, reconcile_since = NULL
+        lease_until = NULL, next_attempt_at = NULL, reply_until = NULL, reconcile_since = NULL
     WHERE id = t.id;
-    UPDATE deliveries SET state = CASE part WHEN 0 THEN 'failed' ELSE 'unknown' END WHERE turn_id = t.id AND state = 'sending';
+    SELECT fila_hang(t, CASE WHEN t.state <> 'unknown' THEN t.lease_until END);
+    UPDATE deliveries SET state = 'unknown' WHERE turn_id = t.id AND state = 'sending';
 $$;
 
 CREATE FUNCTION public.fila_drain(p_project text, p_phones text[], p_instance text, p_lease double precision) RETURNS TABLE(phone text, verdict text, wait_seconds double precision, first_seconds double precision, waiting integer, turn_id bigint, fired_by text, address text, contact_name text, session_id text, messages jsonb, body text, superseded_turns bigint[], message_count integer, late_seconds double precision)
@@ -571,21 +574,9 @@ BEGIN
             OFFSET 0
         ) o ON true
         LEFT JOIN LATERAL (
-            -- A turn that was discarded while its call ran keeps its lease until the call is over.
-            -- A redriven one need not be the last.
-            SELECT greatest(
-                max(r.lease_until) FILTER (WHERE NOT r.open),
-                (
-                    SELECT max(e.lease_until) FROM erased_calls e
-                    WHERE e.project = p_project AND e.digest = sha256(convert_to(l.phone, 'UTF8'))
-                )
-            ) AS lease_until
-            FROM (
-                SELECT t.open, t.lease_until FROM turns t
-                WHERE t.project = p_project AND t.phone = l.phone
-                ORDER BY t.id DESC
-                LIMIT 10
-            ) r
+            SELECT max(k.lease_until) AS lease_until
+            FROM hanging_calls k
+            WHERE k.project = p_project AND k.digest = sha256(convert_to(l.phone, 'UTF8'))
         ) h ON true
         LEFT JOIN LATERAL fila_due(p, c.it, b.first_at, b.last_at, b.full_at) due ON b.waiting IS NOT NULL
     ), taken AS (
@@ -693,11 +684,10 @@ BEGIN
     ), parts AS (
         DELETE FROM deliveries d USING turns t WHERE t.project = p_project AND t.phone = c.phone AND d.turn_id = t.id RETURNING d.provider_id
     ), ended AS (
-        DELETE FROM turns t WHERE t.project = p_project AND t.phone = c.phone RETURNING t.id, t.attempt, t.state, t.lease_until
+        DELETE FROM turns t WHERE t.project = p_project AND t.phone = c.phone RETURNING t.id, t.attempt, t.lease_until
     ), calls AS (
-        INSERT INTO erased_calls (project, digest, turn_id, attempt, lease_until)
-        -- Discarding raised the attempt above the one that the call was made under.
-        SELECT p_project, digest, e.id, e.attempt - (e.state = 'discarded')::integer, e.lease_until FROM ended e WHERE e.lease_until > clock_timestamp()
+        INSERT INTO hanging_calls (project, digest, turn_id, attempt, lease_until)
+        SELECT p_project, digest, e.id, e.attempt, e.lease_until FROM ended e WHERE e.lease_until > clock_timestamp()
     ), forgotten AS (
         DELETE FROM receipts r WHERE r.project = p_project AND r.phone = c.phone RETURNING r.message_id
     ), digests AS (
@@ -950,7 +940,7 @@ BEGIN
         ) o
         LIMIT p_page
     );
-    DELETE FROM erased_calls c WHERE c.lease_until < present;
+    DELETE FROM hanging_calls c WHERE c.lease_until < present;
     DELETE FROM erased_receipts e WHERE e.ctid = ANY (old);
     GET DIAGNOSTICS gone = ROW_COUNT;
     more := gone = p_page;
@@ -1044,11 +1034,10 @@ BEGIN
     UPDATE turns d SET answered_later = true
     FROM turns a
     WHERE a.id = ANY (old) AND a.phone = ANY (held) AND a.state = 'done'
-        AND d.project = a.project AND d.phone = a.phone AND d.id < a.id AND d.dead AND NOT d.answered_later;
+        AND d.project = a.project AND d.phone = a.phone AND d.id < a.id AND (d.dead OR d.open) AND NOT d.answered_later;
     WITH deleted AS (
         DELETE FROM turns t
         WHERE t.id = ANY (old) AND t.phone = ANY (held) AND NOT t.open AND t.dead = p_dead
-            AND coalesce(t.lease_until < clock_timestamp(), true)
         RETURNING t.id, t.state, t.message_ids
     )
     SELECT array_agg(d.id), count(*), (SELECT array_agg(m.id) FROM deleted s CROSS JOIN LATERAL unnest(s.message_ids) AS m (id) WHERE s.state <> 'superseded')
@@ -1087,7 +1076,9 @@ BEGIN
         PERFORM fila_ignore_waiting(p_project, p_phone, 'human');
     END IF;
     UPDATE turns SET silenced = true WHERE project = p_project AND phone = p_phone AND open AND NOT silenced;
-    UPDATE turns SET state = 'discarded', reason = 'human', finished_at = clock_timestamp(), next_attempt_at = NULL, reply_until = NULL
+    -- A reply that was brought while the call ran may still have that call.
+    PERFORM fila_hang(t, t.lease_until) FROM turns t WHERE t.project = p_project AND t.phone = p_phone AND t.open AND t.state = 'replied';
+    UPDATE turns SET lease_until = NULL, state = 'discarded', reason = 'human', finished_at = clock_timestamp(), next_attempt_at = NULL, reply_until = NULL
     WHERE project = p_project AND phone = p_phone AND open
         AND (state IN ('retrying', 'replied') OR (state = 'running' AND reply_until IS NOT NULL));
     INSERT INTO audit (project, phone, action, actor, reason, detail)
@@ -1129,7 +1120,7 @@ CREATE FUNCTION public.fila_grant_roles() RETURNS void
     LANGUAGE plpgsql
     AS $$
 DECLARE
-    tables constant text := 'projects, fila_mensagens, receipts, erased_receipts, erased_calls, conversations, wakeups, turns, deliveries, audit';
+    tables constant text := 'projects, fila_mensagens, receipts, erased_receipts, hanging_calls, conversations, wakeups, turns, deliveries, audit';
     r text;
     f regprocedure;
 BEGIN
@@ -1188,13 +1179,21 @@ CREATE FUNCTION public.fila_hand_back(p_turns bigint[], p_attempts integer[]) RE
     WHERE t.id = mine.id AND t.attempt = mine.attempt AND t.state IN ('running', 'sending', 'replied') AND t.lease_until IS NOT NULL
 $$;
 
+CREATE FUNCTION public.fila_hang(t public.turns, p_lease_until timestamp with time zone) RETURNS void
+    LANGUAGE sql
+    AS $$
+    INSERT INTO hanging_calls (project, digest, turn_id, attempt, lease_until)
+    SELECT t.project, sha256(convert_to(t.phone, 'UTF8')), t.id, t.attempt, p_lease_until
+    WHERE p_lease_until > clock_timestamp()
+    ON CONFLICT (project, digest, turn_id) DO UPDATE SET attempt = excluded.attempt, lease_until = excluded.lease_until
+$$;
+
 CREATE FUNCTION public.fila_hung_up(p_turn bigint, p_attempt integer) RETURNS void
     LANGUAGE sql
     AS $$
-    DELETE FROM erased_calls WHERE turn_id = p_turn AND attempt <= p_attempt;
+    DELETE FROM hanging_calls WHERE turn_id = p_turn AND attempt <= p_attempt;
     UPDATE turns SET lease_until = NULL
-    WHERE id = p_turn AND lease_until IS NOT NULL AND (NOT open OR (state = 'replied' AND instance IS NULL))
-        AND (attempt <= p_attempt OR (state = 'discarded' AND attempt = p_attempt + 1))
+    WHERE id = p_turn AND lease_until IS NOT NULL AND state = 'replied' AND instance IS NULL AND attempt <= p_attempt
 $$;
 
 CREATE FUNCTION public.fila_idle(c public.conversations) RETURNS boolean
@@ -1547,7 +1546,7 @@ BEGIN
         state = 'retrying', finished_at = NULL, reason = NULL,
         -- The call of a discarded turn may not have hung up yet, and no other begins beside it.
         next_attempt_at = greatest(clock_timestamp(), (
-            SELECT max(h.lease_until) FROM turns h WHERE h.project = t.project AND h.phone = t.phone AND NOT h.open
+            SELECT max(k.lease_until) FROM hanging_calls k WHERE k.project = t.project AND k.digest = sha256(convert_to(t.phone, 'UTF8'))
         )),
         agent_failures = 0, delivery_failures = 0, crashes = 0, silenced = false
     WHERE id = p_turn;
@@ -1678,7 +1677,7 @@ BEGIN
         reply_until = NULL, next_attempt_at = NULL, reconcile_since = NULL,
         instance = CASE WHEN calling IS NULL THEN coalesce(p_instance, t.instance) END,
         lease_until = CASE
-            WHEN calling IS NOT NULL THEN calling
+            WHEN calling IS NOT NULL AND verdict = 'held' THEN calling
             WHEN verdict = 'send' THEN clock_timestamp() + make_interval(secs => p_lease)
         END
     WHERE id = p_turn;
@@ -1695,9 +1694,8 @@ BEGIN
             CASE WHEN place = 1 AND verdict = 'send' THEN clock_timestamp() END
         FROM unnest(p_parts) WITH ORDINALITY AS part (text, place);
     END IF;
-    -- Both of these end the lease, and the call is still there.
-    IF calling IS NOT NULL AND verdict IN ('superseded', 'done') THEN
-        UPDATE turns SET lease_until = calling, instance = NULL WHERE id = p_turn;
+    IF verdict IN ('superseded', 'done', 'discarded') THEN
+        PERFORM fila_hang(t, calling);
     END IF;
 END
 $$;
@@ -1847,7 +1845,7 @@ $$;
 CREATE FUNCTION public.fila_silence(p_project text, p_phone text) RETURNS void
     LANGUAGE sql
     AS $$
-    UPDATE deliveries d SET state = 'failed'
+    UPDATE deliveries d SET state = 'unknown'
     FROM turns t
     WHERE t.project = p_project AND t.phone = p_phone AND t.dead AND d.turn_id = t.id AND d.part = 0 AND d.state = 'sending'
 $$;
@@ -2050,14 +2048,6 @@ CREATE TABLE public.deliveries (
 )
 WITH (fillfactor='80', autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_threshold='1000', autovacuum_vacuum_cost_delay='0');
 
-CREATE TABLE public.erased_calls (
-    project text NOT NULL,
-    digest bytea NOT NULL,
-    turn_id bigint NOT NULL,
-    attempt integer NOT NULL,
-    lease_until timestamp with time zone NOT NULL
-);
-
 CREATE TABLE public.erased_receipts (
     project text NOT NULL,
     digest bytea NOT NULL,
@@ -2157,6 +2147,14 @@ CREATE VIEW public.fila_overview AS
                   ORDER BY x.project DESC, x.id DESC
                  LIMIT 1000) l) lateness ON (true));
 
+CREATE TABLE public.hanging_calls (
+    project text NOT NULL,
+    digest bytea NOT NULL,
+    turn_id bigint NOT NULL,
+    attempt integer NOT NULL,
+    lease_until timestamp with time zone NOT NULL
+);
+
 ALTER TABLE public.turns ALTER COLUMN id ADD GENERATED BY DEFAULT AS IDENTITY (
     SEQUENCE NAME public.turns_id_seq
     START WITH 1
@@ -2181,11 +2179,11 @@ ALTER TABLE ONLY public.conversations
 ALTER TABLE ONLY public.deliveries
     ADD CONSTRAINT deliveries_pkey PRIMARY KEY (turn_id, part);
 
-ALTER TABLE ONLY public.erased_calls
-    ADD CONSTRAINT erased_calls_pkey PRIMARY KEY (project, digest, turn_id);
-
 ALTER TABLE ONLY public.erased_receipts
     ADD CONSTRAINT erased_receipts_pkey PRIMARY KEY (project, digest);
+
+ALTER TABLE ONLY public.hanging_calls
+    ADD CONSTRAINT hanging_calls_pkey PRIMARY KEY (project, digest, turn_id);
 
 ALTER TABLE ONLY public.projects
     ADD CONSTRAINT projects_pkey PRIMARY KEY (name);

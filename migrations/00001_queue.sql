@@ -81,9 +81,9 @@ CREATE TABLE erased_receipts (
     PRIMARY KEY (project, digest)
 );
 
--- A call that was under way when its conversation was erased: until it has hung up, or its lease is over, no other turn of that
--- phone may begin, and nothing else is left to tell of it.
-CREATE TABLE erased_calls (
+-- A call that was under way when its turn ended (discarded, answered by a callback, erased): until it has hung up, or its lease is over,
+-- no other turn of that phone may begin. Of an erased one nothing else is left to tell of it, hence the digest.
+CREATE TABLE hanging_calls (
     project     text NOT NULL,
     digest      bytea NOT NULL,
     turn_id     bigint NOT NULL,
@@ -125,5 +125,5 @@ CREATE TABLE wakeups (
 );
 
 -- +goose Down
-DROP TABLE wakeups, conversations, erased_calls, erased_receipts, receipts, fila_mensagens, projects;
+DROP TABLE wakeups, conversations, hanging_calls, erased_receipts, receipts, fila_mensagens, projects;
 DROP SEQUENCE fila_mensagens_id_seq;

@@ -160,21 +160,9 @@ BEGIN
             OFFSET 0
         ) o ON true
         LEFT JOIN LATERAL (
-            -- A turn that was discarded while its call ran keeps its lease until the call is over.
-            -- A redriven one need not be the last.
-            SELECT greatest(
-                max(r.lease_until) FILTER (WHERE NOT r.open),
-                (
-                    SELECT max(e.lease_until) FROM erased_calls e
-                    WHERE e.project = p_project AND e.digest = sha256(convert_to(l.phone, 'UTF8'))
-                )
-            ) AS lease_until
-            FROM (
-                SELECT t.open, t.lease_until FROM turns t
-                WHERE t.project = p_project AND t.phone = l.phone
-                ORDER BY t.id DESC
-                LIMIT 10
-            ) r
+            SELECT max(k.lease_until) AS lease_until
+            FROM hanging_calls k
+            WHERE k.project = p_project AND k.digest = sha256(convert_to(l.phone, 'UTF8'))
         ) h ON true
         LEFT JOIN LATERAL fila_due(p, c.it, b.first_at, b.last_at, b.full_at) due ON b.waiting IS NOT NULL
     ), taken AS (
@@ -390,14 +378,24 @@ $$;
 -- +goose StatementEnd
 
 -- The call of a turn that ended meanwhile is over: the conversation is free. So is the reply that the agent brought by a call of
--- its own. Discarding raised the attempt by one; an earlier attempt than the last one knows nothing of the call that still runs.
+-- its own. An earlier attempt than the last one knows nothing of the call that still runs.
 -- +goose StatementBegin
 CREATE FUNCTION fila_hung_up(p_turn bigint, p_attempt integer) RETURNS void
 LANGUAGE sql AS $$
-    DELETE FROM erased_calls WHERE turn_id = p_turn AND attempt <= p_attempt;
+    DELETE FROM hanging_calls WHERE turn_id = p_turn AND attempt <= p_attempt;
     UPDATE turns SET lease_until = NULL
-    WHERE id = p_turn AND lease_until IS NOT NULL AND (NOT open OR (state = 'replied' AND instance IS NULL))
-        AND (attempt <= p_attempt OR (state = 'discarded' AND attempt = p_attempt + 1))
+    WHERE id = p_turn AND lease_until IS NOT NULL AND state = 'replied' AND instance IS NULL AND attempt <= p_attempt
+$$;
+-- +goose StatementEnd
+
+-- A turn has ended while its call runs, if it does: nobody renews that lease any more.
+-- +goose StatementBegin
+CREATE FUNCTION fila_hang(t turns, p_lease_until timestamptz) RETURNS void
+LANGUAGE sql AS $$
+    INSERT INTO hanging_calls (project, digest, turn_id, attempt, lease_until)
+    SELECT t.project, sha256(convert_to(t.phone, 'UTF8')), t.id, t.attempt, p_lease_until
+    WHERE p_lease_until > clock_timestamp()
+    ON CONFLICT (project, digest, turn_id) DO UPDATE SET attempt = excluded.attempt, lease_until = excluded.lease_until
 $$;
 -- +goose StatementEnd
 
@@ -599,7 +597,7 @@ BEGIN
         reply_until = NULL, next_attempt_at = NULL, reconcile_since = NULL,
         instance = CASE WHEN calling IS NULL THEN coalesce(p_instance, t.instance) END,
         lease_until = CASE
-            WHEN calling IS NOT NULL THEN calling
+            WHEN calling IS NOT NULL AND verdict = 'held' THEN calling
             WHEN verdict = 'send' THEN clock_timestamp() + make_interval(secs => p_lease)
         END
     WHERE id = p_turn;
@@ -616,9 +614,8 @@ BEGIN
             CASE WHEN place = 1 AND verdict = 'send' THEN clock_timestamp() END
         FROM unnest(p_parts) WITH ORDINALITY AS part (text, place);
     END IF;
-    -- Both of these end the lease, and the call is still there.
-    IF calling IS NOT NULL AND verdict IN ('superseded', 'done') THEN
-        UPDATE turns SET lease_until = calling, instance = NULL WHERE id = p_turn;
+    IF verdict IN ('superseded', 'done', 'discarded') THEN
+        PERFORM fila_hang(t, calling);
     END IF;
 END
 $$;
@@ -856,7 +853,10 @@ BEGIN
         -- Said at most once: an instance that dies now leaves it as an intent without a result.
         INSERT INTO deliveries (turn_id, part, project, text, state, attempts, intended_at)
         VALUES (t.id, 0, t.project, p.fallback_text, 'sending', 1, clock_timestamp())
-        ON CONFLICT (turn_id, part) DO NOTHING;
+        -- Of an earlier death: said again only if it certainly was not said.
+        ON CONFLICT (turn_id, part) DO UPDATE SET
+            state = 'sending', text = excluded.text, attempts = deliveries.attempts + 1, intended_at = excluded.intended_at
+        WHERE deliveries.state = 'failed';
     END IF;
 END
 $$;
@@ -873,4 +873,4 @@ $$;
 
 -- +goose Down
 DROP FUNCTION fila_fallback_sent, fila_bury, fila_fail, fila_advance, fila_sent, fila_send, fila_await_reply, fila_reply, fila_finish, fila_go_on, fila_reconciled, fila_interrupt, fila_overtaken,
-    fila_yield, fila_supersede, fila_hung_up, fila_hand_back, fila_renew, fila_claim, fila_claim_reason, fila_drain, fila_burst, fila_due, fila_wake, fila_time;
+    fila_yield, fila_supersede, fila_hang, fila_hung_up, fila_hand_back, fila_renew, fila_claim, fila_claim_reason, fila_drain, fila_burst, fila_due, fila_wake, fila_time;

@@ -83,11 +83,12 @@ END
 $$;
 -- +goose StatementEnd
 
--- The last word of a dead turn, which may still be tried again, is not said any more. The conversation is locked.
+-- The last word of a dead turn, which may still be tried again, is not said any more; it may have been on its way. The conversation is
+-- locked.
 -- +goose StatementBegin
 CREATE FUNCTION fila_silence(p_project text, p_phone text) RETURNS void
 LANGUAGE sql AS $$
-    UPDATE deliveries d SET state = 'failed'
+    UPDATE deliveries d SET state = 'unknown'
     FROM turns t
     WHERE t.project = p_project AND t.phone = p_phone AND t.dead AND d.turn_id = t.id AND d.part = 0 AND d.state = 'sending'
 $$;
@@ -118,7 +119,9 @@ BEGIN
         PERFORM fila_ignore_waiting(p_project, p_phone, 'human');
     END IF;
     UPDATE turns SET silenced = true WHERE project = p_project AND phone = p_phone AND open AND NOT silenced;
-    UPDATE turns SET state = 'discarded', reason = 'human', finished_at = clock_timestamp(), next_attempt_at = NULL, reply_until = NULL
+    -- A reply that was brought while the call ran may still have that call.
+    PERFORM fila_hang(t, t.lease_until) FROM turns t WHERE t.project = p_project AND t.phone = p_phone AND t.open AND t.state = 'replied';
+    UPDATE turns SET lease_until = NULL, state = 'discarded', reason = 'human', finished_at = clock_timestamp(), next_attempt_at = NULL, reply_until = NULL
     WHERE project = p_project AND phone = p_phone AND open
         AND (state IN ('retrying', 'replied') OR (state = 'running' AND reply_until IS NOT NULL));
     INSERT INTO audit (project, phone, action, actor, reason, detail)
@@ -226,18 +229,17 @@ END
 $$;
 -- +goose StatementEnd
 
--- Ends an open or dead turn without an answer. A call that is running is fenced off by the raised attempt; the lease stays,
--- since until its instance has hung up, or the lease is over, no other turn of the conversation may start. A part that is on its
--- way may have gone out, and a last word is not said any more. The conversation is locked.
+-- Ends an open or dead turn without an answer. A call that is running is fenced off by the raised attempt, and keeps its lease, unless it
+-- only asks about an unknown outcome. A part, or a last word, that is on its way may have gone out. The conversation is locked.
 -- +goose StatementBegin
 CREATE FUNCTION fila_discard_turn(t turns, p_reason text) RETURNS void
 LANGUAGE sql AS $$
     UPDATE turns SET
         state = 'discarded', reason = p_reason, attempt = attempt + t.open::integer, finished_at = clock_timestamp(),
-        -- A question about an unknown outcome does nothing that the next turn would have to wait for.
-        lease_until = CASE WHEN t.state <> 'unknown' THEN lease_until END, next_attempt_at = NULL, reply_until = NULL, reconcile_since = NULL
+        lease_until = NULL, next_attempt_at = NULL, reply_until = NULL, reconcile_since = NULL
     WHERE id = t.id;
-    UPDATE deliveries SET state = CASE part WHEN 0 THEN 'failed' ELSE 'unknown' END WHERE turn_id = t.id AND state = 'sending';
+    SELECT fila_hang(t, CASE WHEN t.state <> 'unknown' THEN t.lease_until END);
+    UPDATE deliveries SET state = 'unknown' WHERE turn_id = t.id AND state = 'sending';
 $$;
 -- +goose StatementEnd
 
@@ -378,7 +380,7 @@ BEGIN
         state = 'retrying', finished_at = NULL, reason = NULL,
         -- The call of a discarded turn may not have hung up yet, and no other begins beside it.
         next_attempt_at = greatest(clock_timestamp(), (
-            SELECT max(h.lease_until) FROM turns h WHERE h.project = t.project AND h.phone = t.phone AND NOT h.open
+            SELECT max(k.lease_until) FROM hanging_calls k WHERE k.project = t.project AND k.digest = sha256(convert_to(t.phone, 'UTF8'))
         )),
         agent_failures = 0, delivery_failures = 0, crashes = 0, silenced = false
     WHERE id = p_turn;
@@ -472,11 +474,10 @@ BEGIN
     ), parts AS (
         DELETE FROM deliveries d USING turns t WHERE t.project = p_project AND t.phone = c.phone AND d.turn_id = t.id RETURNING d.provider_id
     ), ended AS (
-        DELETE FROM turns t WHERE t.project = p_project AND t.phone = c.phone RETURNING t.id, t.attempt, t.state, t.lease_until
+        DELETE FROM turns t WHERE t.project = p_project AND t.phone = c.phone RETURNING t.id, t.attempt, t.lease_until
     ), calls AS (
-        INSERT INTO erased_calls (project, digest, turn_id, attempt, lease_until)
-        -- Discarding raised the attempt above the one that the call was made under.
-        SELECT p_project, digest, e.id, e.attempt - (e.state = 'discarded')::integer, e.lease_until FROM ended e WHERE e.lease_until > clock_timestamp()
+        INSERT INTO hanging_calls (project, digest, turn_id, attempt, lease_until)
+        SELECT p_project, digest, e.id, e.attempt, e.lease_until FROM ended e WHERE e.lease_until > clock_timestamp()
     ), forgotten AS (
         DELETE FROM receipts r WHERE r.project = p_project AND r.phone = c.phone RETURNING r.message_id
     ), digests AS (

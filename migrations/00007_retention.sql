@@ -18,8 +18,7 @@ $$;
 
 -- One page of a project's turns with their parts: the ended ones by their end or, with p_dead, the dead by their first message.
 -- The page begins behind turn p_after. Numbers follow time, so behind a page whose turns are all too young nothing is to be
--- looked for: `more` is false then. A receipt that outlives its turn becomes `settled`: its message is accounted for. A turn that
--- was discarded while its call ran stays until the call is over, since the next turn must not begin beside it.
+-- looked for: `more` is false then. A receipt that outlives its turn becomes `settled`: its message is accounted for.
 --
 -- A range of the index and not an equation: ordered by the number alone the primary key might be walked, through the turns of all
 -- other projects.
@@ -76,11 +75,10 @@ BEGIN
     UPDATE turns d SET answered_later = true
     FROM turns a
     WHERE a.id = ANY (old) AND a.phone = ANY (held) AND a.state = 'done'
-        AND d.project = a.project AND d.phone = a.phone AND d.id < a.id AND d.dead AND NOT d.answered_later;
+        AND d.project = a.project AND d.phone = a.phone AND d.id < a.id AND (d.dead OR d.open) AND NOT d.answered_later;
     WITH deleted AS (
         DELETE FROM turns t
         WHERE t.id = ANY (old) AND t.phone = ANY (held) AND NOT t.open AND t.dead = p_dead
-            AND coalesce(t.lease_until < clock_timestamp(), true)
         RETURNING t.id, t.state, t.message_ids
     )
     SELECT array_agg(d.id), count(*), (SELECT array_agg(m.id) FROM deleted s CROSS JOIN LATERAL unnest(s.message_ids) AS m (id) WHERE s.state <> 'superseded')
@@ -152,7 +150,7 @@ BEGIN
         ) o
         LIMIT p_page
     );
-    DELETE FROM erased_calls c WHERE c.lease_until < present;
+    DELETE FROM hanging_calls c WHERE c.lease_until < present;
     DELETE FROM erased_receipts e WHERE e.ctid = ANY (old);
     GET DIAGNOSTICS gone = ROW_COUNT;
     more := gone = p_page;

@@ -14,7 +14,7 @@
 CREATE FUNCTION fila_grant_roles() RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
-    tables constant text := 'projects, fila_mensagens, receipts, erased_receipts, erased_calls, conversations, wakeups, turns, deliveries, audit';
+    tables constant text := 'projects, fila_mensagens, receipts, erased_receipts, hanging_calls, conversations, wakeups, turns, deliveries, audit';
     r text;
     f regprocedure;
 BEGIN

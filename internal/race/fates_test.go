@@ -265,7 +265,7 @@ func (l *life) foreign(id, phone, text string) {
 
 // live is one life of so many steps.
 func (l *life) live(steps int) {
-	l.exec(`TRUNCATE fila_mensagens, receipts, erased_receipts, erased_calls, conversations, turns, deliveries, audit, wakeups`)
+	l.exec(`TRUNCATE fila_mensagens, receipts, erased_receipts, hanging_calls, conversations, turns, deliveries, audit, wakeups`)
 	phones := []string{ana, bia, cleo}
 	names := slices.Sorted(maps.Keys(l.steps(ana)))
 	for range steps {

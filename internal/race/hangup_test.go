@@ -1,6 +1,9 @@
 package race_test
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+)
 
 // While a call runs of a turn that has ended, no other turn of its conversation begins: until whoever made the call has hung up, or
 // his lease is over.
@@ -45,10 +48,10 @@ func TestErasedCallIsForgotten(t *testing.T) {
 		s.begin(ana, "m1")
 		s.exec(`SELECT fila_erase('clinic', $1, 'rita')`, ana)
 		s.exec(`SELECT fila_forget_erased(100)`)
-		s.want("calls while the lease runs", 1, `SELECT count(*) FROM erased_calls`)
+		s.want("calls while the lease runs", 1, `SELECT count(*) FROM hanging_calls`)
 		s.pass(200)
 		s.exec(`SELECT fila_forget_erased(100)`)
-		s.want("calls after it", 0, `SELECT count(*) FROM erased_calls`)
+		s.want("calls after it", 0, `SELECT count(*) FROM hanging_calls`)
 	})
 }
 
@@ -119,5 +122,45 @@ func TestReasonsAreReadable(t *testing.T) {
 	s.wantAnswer("a takeover of no time", one.ask(`SELECT fila_takeover('clinic', $1, 1e-300, 'rita', NULL)`, ana), "FI422")
 	for _, v := range s.violations {
 		t.Error(v)
+	}
+}
+
+// However many turns a conversation has had since: a turn that was begun again is an old one, and its call counts all the same.
+func TestNoTurnBesideAnOldTurnsCall(t *testing.T) {
+	t.Parallel()
+	prove(t, func(s *scene) {
+		old := s.buried(ana, "m0")
+		for n := range 12 {
+			s.buried(ana, fmt.Sprint("n", n))
+		}
+		one := s.session()
+		s.wantAnswer("the redrive", one.ask(redrive, old), "retrying")
+		s.wantAnswer("the claim", one.ask(claim), "retry as 2")
+		s.exec(`SELECT fila_discard($1, 'rita', 'a test')`, old)
+		s.push("m9", ana)
+		s.exec(`SELECT fila_flush('clinic', $1, 'rita')`, ana)
+		s.wantAnswer("the drain beside the call", one.ask(drainOne, ana), "hanging_up")
+		s.exec(hungUpOf, old, 2)
+		s.wantAnswer("the drain after the call", one.ask(drainOne, ana), "drained")
+	}, "end_without_lease")
+}
+
+// The last word is said again at a later death only if it certainly was not said at the first.
+func TestLastWordAtALaterDeath(t *testing.T) {
+	t.Parallel()
+	for state, again := range map[string]int{"failed": 1, "unknown": 0, "sent": 0} {
+		t.Run(state, func(t *testing.T) {
+			t.Parallel()
+			prove(t, func(s *scene) {
+				s.exec(`UPDATE projects SET fallback_text = 'desculpe'`)
+				turn := s.buried(ana, "m1")
+				s.exec(`SELECT fila_fallback_sent($1, $2, NULL)`, turn, state)
+				one := s.session()
+				s.wantAnswer("the redrive", one.ask(redrive, turn), "retrying")
+				s.wantAnswer("the claim", one.ask(claim), "retry as 2")
+				s.exec(fail, turn, 2, "agent", nil, "dead")
+				s.want("last words to be said", again, `SELECT count(*) FROM deliveries WHERE part = 0 AND state = 'sending'`)
+			})
+		})
 	}
 }

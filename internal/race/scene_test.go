@@ -110,7 +110,7 @@ func (s *scene) pass(seconds int) {
 	s.exec(`UPDATE fila_mensagens SET timestamp = timestamp - make_interval(secs => $1)`, seconds)
 	s.exec(`UPDATE turns SET lease_until = lease_until - make_interval(secs => $1), next_attempt_at = next_attempt_at - make_interval(secs => $1),
 		reply_until = reply_until - make_interval(secs => $1)`, seconds)
-	s.exec(`UPDATE erased_calls SET lease_until = lease_until - make_interval(secs => $1)`, seconds)
+	s.exec(`UPDATE hanging_calls SET lease_until = lease_until - make_interval(secs => $1)`, seconds)
 }
 
 // conserved is the conservation law: nothing accepted is lost, and nothing is in two places.

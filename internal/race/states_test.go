@@ -304,7 +304,7 @@ func TestTurnStates(t *testing.T) {
 // clear forgets everything that earlier cells left.
 func (s *scene) clear() {
 	s.Helper()
-	s.exec(`TRUNCATE fila_mensagens, receipts, erased_receipts, erased_calls, conversations, turns, deliveries, audit, wakeups`)
+	s.exec(`TRUNCATE fila_mensagens, receipts, erased_receipts, hanging_calls, conversations, turns, deliveries, audit, wakeups`)
 	s.exec(`UPDATE projects SET during_turn = 'queue', takeover_messages = 'ignore'`)
 }
 

@@ -32,7 +32,7 @@ func TestAFleetKeepsUp(t *testing.T) {
 }
 
 // TestACallInFlightKeepsItsTurn discards a turn whose call still runs, in a project that keeps no turn for any time.
-func TestACallInFlightKeepsItsTurn(t *testing.T) {
+func TestACallInFlightOutlivesItsTurn(t *testing.T) {
 	t.Parallel()
 	c := setup(t)
 	c.exec(`UPDATE projects SET keep_turns = '0'`)

@@ -257,7 +257,7 @@ func (m *machine) elapse() {
 const shift = `
 	UPDATE fila_mensagens SET timestamp = timestamp - by FROM make_interval(secs => %[1]d) AS by;
 	UPDATE conversations SET until = until - by, typing_at = typing_at - by, due_now_at = due_now_at - by FROM make_interval(secs => %[1]d) AS by;
-	UPDATE erased_calls SET lease_until = lease_until - by FROM make_interval(secs => %[1]d) AS by;
+	UPDATE hanging_calls SET lease_until = lease_until - by FROM make_interval(secs => %[1]d) AS by;
 	UPDATE turns SET lease_until = lease_until - by, next_attempt_at = next_attempt_at - by, reply_until = reply_until - by,
 		reconcile_since = reconcile_since - by, first_at = first_at - by, due_at = due_at - by, drained_at = drained_at - by
 	FROM make_interval(secs => %[1]d) AS by`

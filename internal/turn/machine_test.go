@@ -145,7 +145,7 @@ var phones = []string{"5531999990001", "5531999990002"}
 // typed is how another program writes the phone.
 func typed(phone string) string { return "+55 31 " + phone[4:9] + "-" + phone[9:] }
 
-const clean = `DELETE FROM fila_mensagens; DELETE FROM deliveries; DELETE FROM turns; DELETE FROM receipts; DELETE FROM erased_receipts; DELETE FROM erased_calls;
+const clean = `DELETE FROM fila_mensagens; DELETE FROM deliveries; DELETE FROM turns; DELETE FROM receipts; DELETE FROM erased_receipts; DELETE FROM hanging_calls;
 	DELETE FROM conversations; DELETE FROM wakeups; DELETE FROM audit`
 
 // newMachine begins a case on an empty database.

@@ -16,7 +16,7 @@ type picture struct {
 	Lost     int          `json:"lost"`
 	Audited  int          `json:"audited"`
 	Orphans  int          `json:"orphans"`
-	// Hanging are the digests of erased phones of which a call may still be running.
+	// Hanging are the digests of the phones of which a call may still be running although its turn has ended.
 	Hanging []string `json:"hanging"`
 }
 
@@ -104,7 +104,7 @@ SELECT jsonb_build_object(
 		SELECT coalesce(jsonb_agg(jsonb_build_object('number', r.id, 'message', r.message_id, 'status', r.status, 'reason', r.reason)), '[]')
 		FROM receipts r),
 	'lost', (SELECT count(*) FROM fila_lost),
-	'hanging', (SELECT coalesce(jsonb_agg(encode(e.digest, 'hex')), '[]') FROM erased_calls e WHERE e.lease_until > clock_timestamp()),
+	'hanging', (SELECT coalesce(jsonb_agg(encode(e.digest, 'hex')), '[]') FROM hanging_calls e WHERE e.lease_until > clock_timestamp()),
 	'audited', (SELECT count(*) FROM audit),
 	'orphans', (SELECT count(*) FROM deliveries d WHERE NOT EXISTS (SELECT FROM turns t WHERE t.id = d.turn_id))
 )); END $$`
@@ -142,16 +142,7 @@ func (p *picture) openTurn(phone string) *turnRow {
 
 // hangsUp tells whether the call of an ended turn of the conversation may still be running.
 func (p *picture) hangsUp(phone string) bool {
-	var last []turnRow
-	for _, t := range p.Turns {
-		if t.Phone == phone {
-			last = append(last, t)
-		}
-	}
-	if slices.Contains(p.Hanging, fmt.Sprintf("%x", sha256.Sum256([]byte(phone)))) {
-		return true
-	}
-	return slices.ContainsFunc(last[max(0, len(last)-10):], func(t turnRow) bool { return t.Leased && !t.Open })
+	return slices.Contains(p.Hanging, fmt.Sprintf("%x", sha256.Sum256([]byte(phone))))
 }
 
 // answers tells whether this attempt of the turn is with the agent.
