@@ -196,7 +196,7 @@ func sleeps(ctx context.Context, o Options, d *database, b *Baseline) error {
 	if err != nil {
 		return err
 	}
-	defer judge.close()
+	defer judge.close(ctx)
 	l, err := underLoad(ctx, o, "sleeper", "FILA_DATABASE_URL="+d.url, "FILA_BENCH_WINDOW="+o.Window.String(), "FILA_BENCH_AGENT="+judge.url()+"/agent")
 	if err != nil {
 		return err

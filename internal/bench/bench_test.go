@@ -94,7 +94,7 @@ func TestTheJudgeSees(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer j.close()
+	defer j.close(t.Context())
 	ask := func(turn int, phone string, ids ...string) {
 		t.Helper()
 		body := `{"turn_id":"` + strconv.Itoa(turn) + `","phone":"` + phone + `","messages":[{"id":"` + strings.Join(ids, `"},{"id":"`) + `"}]}`

@@ -3,8 +3,6 @@ package bench
 import (
 	"context"
 	"encoding/json"
-	"io"
-	"log"
 	"net"
 	"slices"
 	"strconv"
@@ -50,15 +48,19 @@ func newJudge() (*judge, error) {
 		}
 	}
 	j.server.CloseOnShutdown = true
-	// Connections that break when the service stops are no news.
-	j.server.Logger = log.New(io.Discard, "", 0)
+	j.server.Logger = silent{}
 	go func() { _ = j.server.Serve(listener) }()
 	return j, nil
 }
 
+// silent says nothing of connections that break when the service stops.
+type silent struct{}
+
+func (silent) Printf(string, ...any) {}
+
 // close hangs up on whoever still holds a connection.
-func (j *judge) close() {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+func (j *judge) close(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	_ = j.server.ShutdownWithContext(ctx)
 }

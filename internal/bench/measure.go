@@ -27,7 +27,7 @@ func measure(ctx context.Context, o Options, d *database) (r Report, err error) 
 	if err != nil {
 		return r, err
 	}
-	defer judge.close()
+	defer judge.close(ctx)
 	o.Progress("start", 0)
 	s, err := serve(ctx, o, d.url, judge.url())
 	if err != nil {
