@@ -18,11 +18,11 @@ import (
 
 func newBench(c *cli) *cobra.Command {
 	o := bench.Options{Seed: rand.Uint64()}
-	var window, seconds float64
+	var window, seconds, agent float64
 	cmd := c.withJSON(&cobra.Command{
 		Use: "bench", Short: "Measure this service, on a database of its own", Args: noSubcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o.Window, o.Length = secondsOf(window), secondsOf(seconds)
+			o.Window, o.Length, o.AgentTakes = secondsOf(window), secondsOf(seconds), secondsOf(agent)
 			return c.bench(cmd.Context(), o)
 		},
 	})
@@ -34,6 +34,9 @@ func newBench(c *cli) *cobra.Command {
 	f.Float64Var(&window, "window", 1, "message_debounce_seconds")
 	f.Float64Var(&seconds, "seconds", 20, "for how long messages are sent")
 	f.IntVar(&o.Projects, "projects", 1, "how many projects share the load")
+	f.IntVar(&o.Waiting, "waiting", 0, "how many other conversations wait meanwhile; measures the start with them too")
+	f.IntVar(&o.History, "history", 0, "how many messages of the past lie in the tables")
+	f.Float64Var(&agent, "agent-seconds", 0, "how long the agent thinks")
 	f.BoolVar(&o.Baseline, "baseline", false, "measure pgbench, a no-op and the sleeping design too, and compare")
 	f.Uint64Var(&o.Seed, "seed", o.Seed, "of the pauses within bursts")
 	cmd.AddCommand(newBenchPeer(c))

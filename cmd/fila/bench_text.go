@@ -29,13 +29,18 @@ func writeReport(w io.Writer, p palette, o bench.Options, r bench.Report) {
 		server = fmt.Sprintf("%.3f s", *r.ServerCPUPerThousand)
 	}
 	figure(w, "CPU of 1,000", "service %.3f s, Postgres %s, generator %.3f s", r.ServiceCPUPerThousand, server, r.OwnCPUPerThousand)
-	figure(w, "memory", "%.1f MiB", float64(r.RSSBytes)/(1<<20))
+	figure(w, "memory", "%s, at most %s", mebibytes(r.RSSBytes), mebibytes(r.RSSPeakBytes))
 	for _, f := range r.Functions {
 		if f.Microseconds >= 1 {
 			figure(w, "  "+f.Name, "%.1f us a message, %.2f calls", f.Microseconds, f.Calls)
 		}
 	}
-	figure(w, "at rest", "%.1f transactions/s", r.IdleTxPerSecond)
+	figure(w, "at rest", "%.1f transactions/s, %.1f %% of a processor, %s", r.IdleTxPerSecond, r.IdleCPUPercent, mebibytes(r.IdleRSSBytes))
+	if r.Start != nil {
+		section(w, p, fmt.Sprintf("the start with %d waiting", o.Waiting))
+		figure(w, "after", "ready %.2f s, overdue turn asked %.2f s, all timers %.2f s", r.Start.Ready, r.Start.FirstCall, r.Start.Timers)
+		figure(w, "memory", "%.0f bytes a waiting conversation", r.Start.RSSPerWaiting)
+	}
 	if r.Baseline == nil {
 		return
 	}
@@ -49,6 +54,8 @@ func writeReport(w io.Writer, p palette, o bench.Options, r bench.Report) {
 	figure(w, "lateness", "p50 %.2f of ack p50, p99 %.2f of ack p99", r.Ratio.LatenessToAck, r.Ratio.LatenessToAck99)
 	figure(w, "write-ahead log", "%.2f of pgbench's row", r.Ratio.WALToPgbench)
 }
+
+func mebibytes(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
 
 func figure(w io.Writer, name, format string, args ...any) {
 	fmt.Fprintf(w, "  %-18s %s\n", name, fmt.Sprintf(format, args...))

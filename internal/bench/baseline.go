@@ -192,7 +192,7 @@ func sleeps(ctx context.Context, o Options, d *database, b *Baseline) error {
 	if err := d.table(ctx); err != nil {
 		return err
 	}
-	judge, err := newJudge()
+	judge, err := newJudge(0)
 	if err != nil {
 		return err
 	}

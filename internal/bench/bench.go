@@ -31,6 +31,10 @@ type Options struct {
 	Length time.Duration
 	// Projects share the load; 1 if 0.
 	Projects int
+	// Waiting is how many other conversations wait meanwhile, History how many messages of the past lie in the tables.
+	Waiting, History int
+	// AgentTakes is how long the agent thinks.
+	AgentTakes time.Duration
 	// Baseline measures pgbench, a no-op and the sleeping design too.
 	Baseline bool
 	// Seed of the pauses.
@@ -66,17 +70,23 @@ type Report struct {
 	LatenessP99    float64 `json:"lateness_p99_ms"`
 	LatenessMax    float64 `json:"lateness_max_ms"`
 	// SettleSeconds is from the last message until the last answer was delivered.
-	SettleSeconds         float64  `json:"settle_s"`
-	TxPerMessage          float64  `json:"tx_per_message"`
-	RowsPerMessage        float64  `json:"rows_per_message"`
-	MessagesPerCommit     float64  `json:"messages_per_commit"`
-	WALBytesPerMessage    float64  `json:"wal_bytes_per_message"`
+	SettleSeconds      float64 `json:"settle_s"`
+	TxPerMessage       float64 `json:"tx_per_message"`
+	RowsPerMessage     float64 `json:"rows_per_message"`
+	MessagesPerCommit  float64 `json:"messages_per_commit"`
+	WALBytesPerMessage float64 `json:"wal_bytes_per_message"`
+	// RSSBytes is the service's memory after the load, RSSPeakBytes the most it ever had.
 	RSSBytes              int64    `json:"rss_bytes"`
+	RSSPeakBytes          int64    `json:"rss_peak_bytes"`
 	IdleTxPerSecond       float64  `json:"idle_tx_per_s"`
+	IdleCPUPercent        float64  `json:"idle_cpu_percent"`
+	IdleRSSBytes          int64    `json:"idle_rss_bytes"`
 	ServiceCPUPerThousand float64  `json:"service_cpu_s_per_1000"`
 	ServerCPUPerThousand  *float64 `json:"postgres_cpu_s_per_1000"`
 	OwnCPUPerThousand     float64  `json:"generator_cpu_s_per_1000"`
 	Seed                  uint64   `json:"seed"`
+	// Start is there where conversations waited before the service started.
+	Start *Start `json:"start,omitempty"`
 	// Functions are those of the database that took most of its time; none where the server does not count them.
 	Functions []Function `json:"functions"`
 	Baseline  *Baseline  `json:"baseline,omitempty"`
@@ -137,6 +147,10 @@ func (o *Options) check() error {
 		return fmt.Errorf("a window of %s is not between 0 and 60 s", o.Window)
 	case o.Length <= 0:
 		return errors.New("a run takes longer than 0 seconds")
+	case o.Waiting < 0 || o.History < 0:
+		return errors.New("a number of waiting conversations, or of messages of the past, is not below 0")
+	case o.AgentTakes < 0:
+		return errors.New("an agent does not take less than 0 seconds")
 	case o.Conversations < 0:
 		return errors.New("a number of conversations is not below 0")
 	}

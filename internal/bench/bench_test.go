@@ -34,6 +34,7 @@ func TestRun(t *testing.T) {
 		"open":            func(o *Options) { o.Rate = 100 },
 		"closed":          func(*Options) {},
 		"in turn":         func(o *Options) { o.Rate, o.Conversations = 30, 30 },
+		"crowded":         func(o *Options) { o.Rate, o.Waiting, o.History, o.AgentTakes = 50, 100, 400, 10*time.Millisecond },
 		"with a baseline": func(o *Options) { o.Rate, o.Baseline = 50, true },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -49,6 +50,9 @@ func TestRun(t *testing.T) {
 			}
 			if r.Lost+r.Duplicated+r.OutOfOrder+r.Overlapped+r.Early+r.Undelivered > 0 {
 				t.Errorf("faults: %+v", r)
+			}
+			if o.Waiting > 0 && (r.Start.Ready <= 0 || r.Start.FirstCall <= 0 || r.Start.Timers <= 0) {
+				t.Errorf("start: %+v", r.Start)
 			}
 			if o.Baseline && (r.Baseline.PgbenchTPS <= 0 || r.Baseline.EchoRPS <= 0 || r.Baseline.SleeperAckedPerSecond <= 0 || r.Ratio.AckedToEcho <= 0) {
 				t.Errorf("baseline: %+v", r.Baseline)
@@ -90,7 +94,7 @@ func TestRunRefuses(t *testing.T) {
 // TestTheJudgeSees every fault once.
 func TestTheJudgeSees(t *testing.T) {
 	t.Parallel()
-	j, err := newJudge()
+	j, err := newJudge(0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,14 +29,17 @@ type judge struct {
 	active    map[string]int64
 	overlaps  int
 	delivered map[int64]int
+	// parked tells when the overdue conversation's turn came, agentTakes is how long the agent thinks.
+	parked     chan time.Time
+	agentTakes time.Duration
 }
 
-func newJudge() (*judge, error) {
+func newJudge(agentTakes time.Duration) (*judge, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // A listener lives as long as its server.
 	if err != nil {
 		return nil, err
 	}
-	j := &judge{listener: listener, calls: map[int64]call{}, active: map[string]int64{}, delivered: map[int64]int{}}
+	j := &judge{listener: listener, calls: map[int64]call{}, active: map[string]int64{}, delivered: map[int64]int{}, parked: make(chan time.Time, 1), agentTakes: agentTakes}
 	j.server.Handler = func(c *fasthttp.RequestCtx) {
 		switch string(c.Path()) {
 		case "/agent":
@@ -71,11 +74,20 @@ func (j *judge) agent(c *fasthttp.RequestCtx) {
 	start := time.Now()
 	var turn struct {
 		TurnID   string `json:"turn_id"`
+		Project  string
 		Phone    string
 		Messages []struct{ ID string }
 	}
 	if err := json.Unmarshal(c.PostBody(), &turn); err != nil {
 		c.Error(err.Error(), fasthttp.StatusBadRequest)
+		return
+	}
+	if turn.Project == parked {
+		select {
+		case j.parked <- start:
+		default:
+		}
+		c.SetStatusCode(fasthttp.StatusNoContent)
 		return
 	}
 	id, _ := strconv.ParseInt(turn.TurnID, 10, 64)
@@ -99,6 +111,7 @@ func (j *judge) agent(c *fasthttp.RequestCtx) {
 			delete(j.active, turn.Phone)
 		}
 	}()
+	pause(c, j.agentTakes)
 	c.SetContentType("application/json")
 	c.SetBodyString(`{"reply":"Fazemos, sim."}`)
 }

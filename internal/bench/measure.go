@@ -23,17 +23,29 @@ const (
 
 // measure runs the service in its database and reads everything that can be read.
 func measure(ctx context.Context, o Options, d *database) (r Report, err error) {
-	judge, err := newJudge()
+	judge, err := newJudge(o.AgentTakes)
 	if err != nil {
 		return r, err
 	}
 	defer judge.close(ctx)
+	crowded := o.Waiting > 0 || o.History > 0
+	var empty int64
+	if crowded {
+		if empty, err = past(ctx, o, d, judge.url()); err != nil {
+			return r, err
+		}
+	}
 	o.Progress("start", 0)
 	s, err := serve(ctx, o, d.url, judge.url())
 	if err != nil {
 		return r, err
 	}
 	defer s.stop()
+	if o.Waiting > 0 {
+		if r.Start, err = begun(ctx, o, s, judge); err != nil {
+			return r, err
+		}
+	}
 	meter := meter{o: o, database: d, pid: s.command.Process.Pid}
 	before, idle, err := meter.rest(ctx)
 	if err != nil {
@@ -62,7 +74,10 @@ func measure(ctx context.Context, o Options, d *database) (r Report, err error) 
 	r.AckP50, r.AckP99 = milliseconds(quantile(l.acks, 0.5)), milliseconds(quantile(l.acks, 0.99))
 	judge.verdict(&r, l.acked, due)
 	r.TurnsPerBurst = part(float64(r.Turns), float64(r.Bursts))
-	r.IdleTxPerSecond = idle
+	r.IdleTxPerSecond, r.IdleCPUPercent, r.IdleRSSBytes = idle.tx, idle.cpu, before.rss
+	if r.Start != nil {
+		r.Start.RSSPerWaiting = float64(before.rss-empty) / float64(o.Waiting)
+	}
 	r.count(after, before)
 	if r.Functions, err = d.functions(ctx, float64(max(1, r.Messages))); err != nil {
 		return r, err
@@ -77,7 +92,7 @@ func (r *Report) count(after, before reading) {
 	r.RowsPerMessage = float64(after.rows-before.rows) / messages
 	r.WALBytesPerMessage = float64(after.wal-before.wal) / messages
 	r.MessagesPerCommit = part(float64(r.Messages), float64(after.pushes-before.pushes))
-	r.RSSBytes = after.rss
+	r.RSSBytes, r.RSSPeakBytes = after.rss, after.peak
 	r.ServiceCPUPerThousand = (after.service - before.service).Seconds() * 1000 / messages
 	r.OwnCPUPerThousand = (after.own - before.own).Seconds() * 1000 / messages
 	if before.server >= 0 && after.server >= before.server {
@@ -89,9 +104,12 @@ func (r *Report) count(after, before reading) {
 // reading is the state of all counters at one moment.
 type reading struct {
 	tx, rows, wal, pushes int64
-	rss                   int64
+	rss, peak             int64
 	service, server, own  time.Duration
 }
+
+// idleness is what the service does while nobody wants anything of it.
+type idleness struct{ tx, cpu float64 }
 
 // meter reads the counters of the database, the service and ourselves.
 type meter struct {
@@ -101,25 +119,26 @@ type meter struct {
 }
 
 // rest watches the service doing nothing, and returns where the counters stand then.
-func (m meter) rest(ctx context.Context) (reading, float64, error) {
+func (m meter) rest(ctx context.Context) (reading, idleness, error) {
 	pause(ctx, flushed)
 	first, err := m.read(ctx)
 	if err != nil {
-		return first, 0, err
+		return first, idleness{}, err
 	}
 	started := time.Now()
 	m.o.Progress("idle", 0)
 	pause(ctx, idleFor)
 	second, err := m.read(ctx)
+	took := time.Since(started).Seconds()
 	// The reading itself is one transaction.
-	return second, float64(max(0, second.tx-first.tx-1)) / time.Since(started).Seconds(), err
+	return second, idleness{tx: float64(max(0, second.tx-first.tx-1)) / took, cpu: 100 * (second.service - first.service).Seconds() / took}, err
 }
 
 func (m meter) read(ctx context.Context) (r reading, err error) {
 	if err := m.database.conn.QueryRow(ctx, statement.Named("bench_counters")).Scan(&r.tx, &r.rows, &r.wal, &r.pushes); err != nil {
 		return r, fmt.Errorf("read the counters: %w", err)
 	}
-	r.rss, r.service = residentBytes(m.pid), cpu(m.pid)
+	r.rss, r.peak, r.service = residentBytes(m.pid), peakBytes(m.pid), cpu(m.pid)
 	r.own, r.server = cpu(os.Getpid()), -1
 	if m.o.Postmaster > 0 {
 		r.server = cpuOfAll(m.o.Postmaster)
@@ -127,14 +146,18 @@ func (m meter) read(ctx context.Context) (r reading, err error) {
 	return r, nil
 }
 
-// residentBytes is VmRSS; 0 where there is no /proc.
-func residentBytes(pid int) int64 {
+// residentBytes and peakBytes are VmRSS and VmHWM; 0 where there is no /proc.
+func residentBytes(pid int) int64 { return statusBytes(pid, "VmRSS:") }
+
+func peakBytes(pid int) int64 { return statusBytes(pid, "VmHWM:") }
+
+func statusBytes(pid int, name string) int64 {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
 	if err != nil {
 		return 0
 	}
 	for line := range strings.Lines(string(text)) {
-		if value, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+		if value, ok := strings.CutPrefix(line, name); ok {
 			kilobytes, _ := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
 			return kilobytes << 10
 		}

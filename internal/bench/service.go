@@ -21,6 +21,10 @@ type service struct {
 	url     string
 	folder  string
 	ended   chan struct{}
+	// started is when its process began, ready how long after that it took requests; timers says how long until all that waited had a timer.
+	started time.Time
+	ready   time.Duration
+	timers  chan time.Duration
 }
 
 // serve starts fila with this database, on a port of its choice.
@@ -33,6 +37,9 @@ func serve(ctx context.Context, o Options, database, receiver string) (*service,
 	for n := range o.Projects {
 		fmt.Fprintf(&projects, "  %s:\n    message_debounce_seconds: %g\n    concurrency: 10000\n    agent: {url: %s/agent}\n    delivery: {url: %s/delivery}\n",
 			projectName(n), o.Window.Seconds(), receiver, receiver)
+	}
+	if o.Waiting > 0 || o.History > 0 {
+		fmt.Fprintf(&projects, "  %s:\n    message_debounce_seconds: 10\n    agent: {url: %s/agent}\n    delivery: {url: %s/delivery}\n", parked, receiver, receiver)
 	}
 	config := filepath.Join(folder, "fila.yaml")
 	if err := os.WriteFile(config, []byte("log_level: warn\nprojects:\n"+projects.String()), 0o600); err != nil {
@@ -52,17 +59,25 @@ func start(ctx context.Context, folder string, command *exec.Cmd, env ...string)
 	if err := command.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", command.Path, err)
 	}
-	s := &service{command: command, folder: folder, ended: make(chan struct{})}
+	s := &service{command: command, folder: folder, ended: make(chan struct{}), started: time.Now(), timers: make(chan time.Duration, 1)}
 	ready := make(chan string, 1)
 	var last lastLine
 	go func() {
 		// What it says later is read, lest it should wait for a reader, and not looked at: that would be our own work.
-		for lines := bufio.NewScanner(said); lines.Scan(); {
+		for lines, heard := bufio.NewScanner(said), 0; heard < 2 && lines.Scan(); {
 			var line struct{ Message, Listen string }
 			last.set(lines.Text())
-			if json.Unmarshal(lines.Bytes(), &line) == nil && line.Message == "ready" {
+			if json.Unmarshal(lines.Bytes(), &line) != nil {
+				continue
+			}
+			switch line.Message {
+			case "ready":
+				s.ready = time.Since(s.started)
 				ready <- "http://" + line.Listen
-				break
+				heard++
+			case "timers stand":
+				s.timers <- time.Since(s.started)
+				heard++
 			}
 		}
 		_, _ = io.Copy(io.Discard, said)

@@ -35,8 +35,9 @@ func (s *Scheduler) runRebuild(ctx context.Context) {
 
 func (s *Scheduler) rebuildOnce(ctx context.Context) bool {
 	projects, _ := s.swept(nil)
-	now := time.Now()
+	now, found := time.Now(), 0
 	err := s.store.EachWaiting(ctx, projects, func(w turn.Waiting) {
+		found++
 		s.timers.at(conversation{w.Project, w.Phone}, now.Add(w.DueIn), now.Add(-w.FirstAgo), w.Messages)
 	})
 	if err != nil {
@@ -46,6 +47,7 @@ func (s *Scheduler) rebuildOnce(ctx context.Context) bool {
 	for _, project := range projects {
 		s.lane(project).wantClaim()
 	}
+	s.log.Info().Int("waiting", found).Dur("took_ms", time.Since(now)).Msg("timers stand")
 	return true
 }
 
