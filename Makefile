@@ -69,7 +69,11 @@ vuln: ## Look for known vulnerabilities in the modules; needs the network
 	$(TOOL) govulncheck ./...
 
 .PHONY: bench
-bench: ## Measure lateness at rest, commits a second and bytes a waiting conversation (PKG= and ARGS= narrow it)
+bench: build ## Measure the service beside pgbench, a no-op and the design that it replaces (ARGS= of fila bench)
+	bin/fila bench --baseline $(ARGS)
+
+.PHONY: benchmarks
+benchmarks: ## Run the Go benchmarks: lateness at rest, commits a second, bytes a waiting conversation (PKG= and ARGS= narrow it)
 	$(WITH_POSTGRES) go test -run '^$$' -bench . $(ARGS) $(PKG)
 
 .PHONY: clean

@@ -111,7 +111,7 @@ func (j *judge) agent(c *fasthttp.RequestCtx) {
 			delete(j.active, turn.Phone)
 		}
 	}()
-	pause(c, j.agentTakes)
+	<-time.After(j.agentTakes)
 	c.SetContentType("application/json")
 	c.SetBodyString(`{"reply":"Fazemos, sim."}`)
 }
