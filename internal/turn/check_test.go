@@ -300,7 +300,8 @@ func (m *machine) checkSilence(phone, mode string, after *picture) {
 // inFlight adds the parts of the turn that are on their way.
 func (m *machine) inFlight(to map[string]bool, t *turnRow) {
 	for _, p := range t.Parts {
-		if p.State == "sending" {
+		// What was on its way when its turn was discarded is in doubt until its result comes.
+		if p.State == "sending" || t.State == "discarded" && p.State == "unknown" {
 			to[partKey(t.ID, p.Part)] = true
 		}
 	}
