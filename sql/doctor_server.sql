@@ -13,5 +13,4 @@ SELECT
     current_setting('max_connections')::integer - current_setting('superuser_reserved_connections')::integer,
     (SELECT count(*) FROM pg_stat_activity a WHERE a.backend_type = 'client backend')::integer,
     -- Each of max_connections gets its share of the one table that all locks are in.
-    current_setting('max_locks_per_transaction')::integer * (current_setting('max_connections')::integer + current_setting('max_prepared_transactions')::integer),
-    pg_backend_pid();
+    current_setting('max_locks_per_transaction')::integer * (current_setting('max_connections')::integer + current_setting('max_prepared_transactions')::integer);

@@ -34,7 +34,6 @@ type server struct {
 	vacuum            string
 	room, used        int
 	locks             int
-	pid               uint32
 }
 
 // examineDatabase looks at the server, then at its schema, then at the work, which there is only with a schema.
@@ -88,7 +87,7 @@ func (d database) answers(ctx context.Context) bool {
 func (d database) server(ctx context.Context) (s server, ok bool) {
 	asked := time.Now()
 	ok = d.ask(ctx, "database", "doctor_server", nil,
-		&s.number, &s.version, &s.writable, &s.synchronous, &s.sync, &s.fullPages, &s.clock, &s.vacuum, &s.room, &s.used, &s.locks, &s.pid)
+		&s.number, &s.version, &s.writable, &s.synchronous, &s.sync, &s.fullPages, &s.clock, &s.vacuum, &s.room, &s.used, &s.locks)
 	if ok {
 		s.report(d.found, asked, time.Now())
 	}
