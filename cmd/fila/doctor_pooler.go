@@ -50,7 +50,7 @@ func (d database) standing(ctx context.Context) (standing, error) {
 		return "", err
 	}
 	defer busy.Release()
-	before, err := value[uint32](ctx, idle, "doctor_pooler")
+	before, err := value[uint32](ctx, idle, "connection_backend")
 	if err != nil || before == idle.Conn().PgConn().PID() {
 		return nobody, err
 	}
@@ -74,11 +74,11 @@ func lends(ctx context.Context, idle, busy *pgxpool.Conn, before uint32) (mode s
 		return "", fmt.Errorf("begin: %w", err)
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	lent, err := value[uint32](ctx, tx, "doctor_pooler")
+	lent, err := value[uint32](ctx, tx, "connection_backend")
 	if err != nil || lent == before {
 		return perTransaction, err
 	}
-	now, err := value[uint32](ctx, idle, "doctor_pooler")
+	now, err := value[uint32](ctx, idle, "connection_backend")
 	if err != nil || now != before {
 		return perTransaction, err
 	}

@@ -1,2 +1,0 @@
--- Which server process answers.
-SELECT pg_backend_pid();
