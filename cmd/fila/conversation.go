@@ -193,7 +193,7 @@ func (c *cli) showConversation(ctx context.Context, pool *postgres.Pool, project
 	shown, err := ledger.New(pool).Conversation(ctx, project, phone)
 	switch {
 	case errors.Is(err, ledger.ErrNotFound):
-		return fmt.Errorf("project %q is not known here: fila status lists those that are", project)
+		return unknownProject(project)
 	case err != nil:
 		return err
 	case c.json:

@@ -126,15 +126,11 @@ func of(name pgx.Identifier, file string) string {
 
 // importable says why a table cannot be moved into a project.
 func importable(ctx context.Context, pool *postgres.Pool, project string, name pgx.Identifier) error {
-	_, err := value[bool](ctx, pool, "project_known", project)
-	switch {
-	case errors.Is(err, pgx.ErrNoRows):
-		return fmt.Errorf("project %q is not known here: put it into the configuration and start fila serve once", project)
-	case err != nil:
-		return fmt.Errorf("look for the project: %w", err)
+	if err := knownProject(ctx, pool, project); err != nil {
+		return err
 	}
 	var found shape
-	err = pool.QueryRow(ctx, statement.Named("import_inspect"), name.Sanitize()).Scan(&found.kind, &found.ours, &found.columns, &found.categories)
+	err := pool.QueryRow(ctx, statement.Named("import_inspect"), name.Sanitize()).Scan(&found.kind, &found.ours, &found.columns, &found.categories)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return fmt.Errorf("table %s is not in this database: check its name and schema", name.Sanitize())
 	}

@@ -91,9 +91,16 @@ func (v *verdict) chosen(ctx context.Context, pool *postgres.Pool) ([]int64, err
 func knownProject(ctx context.Context, pool *postgres.Pool, project string) error {
 	_, err := value[bool](ctx, pool, "project_known", project)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return fmt.Errorf("project %q is not known here: fila status lists those that are", project)
+		return unknownProject(project)
 	}
-	return err
+	if err != nil {
+		return fmt.Errorf("look for the project: %w", err)
+	}
+	return nil
+}
+
+func unknownProject(project string) error {
+	return fmt.Errorf("project %q is not known here: fila status lists those that are; put a new one into the configuration and start fila serve once", project)
 }
 
 // settle does the same to each turn in a transaction of its own, and fails if one of them failed.
