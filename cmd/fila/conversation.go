@@ -119,12 +119,11 @@ func newResume(c *cli) *cobra.Command {
 		})
 	f.byFlag(cmd, "required")
 	cmd.Flags().StringVar(&f.waiting, "waiting", "", "what becomes of the messages that waited: `answer` or discard (required)")
-	resume := cmd.RunE
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
 		if !slices.Contains([]string{"", "answer", "discard"}, f.waiting) {
 			return usagef(cmd, "--waiting %q is neither answer nor discard", f.waiting)
 		}
-		return resume(cmd, args)
+		return nil
 	}
 	return cmd
 }
