@@ -127,7 +127,7 @@ func (s *service) build(ctx context.Context) (err error) {
 		Retry:          func(project string, delay time.Duration) { s.scheduler.Retry(project, delay) },
 	}, s.log)
 	s.scheduler = schedule.New(schedule.Options{
-		Store: s.store, Run: runner.Run, Interrupt: s.keeper.Interrupt, Sweep: s.settings.Sweep, Explain: postgres.Safe, Log: s.log,
+		Store: s.store, Run: runner.Run, Interrupt: s.keeper.Interrupt, Sweep: s.settings.Sweep, Log: s.log,
 	})
 	s.queue = queue.New(queue.Options{Pool: s.arriving, Log: s.log, Stored: s.stored})
 	s.retention = retention.New(retention.Options{Pool: s.running, Forgot: s.entrance.metrics.Forgot, Log: s.log})

@@ -61,7 +61,7 @@ func start(b *testing.B, window time.Duration, late func(time.Duration)) *clinic
 		Ended: func(_, state string) { c.ended <- state }, Retry: func(string, time.Duration) {},
 	}, zerolog.Nop())
 	scheduler := schedule.New(schedule.Options{
-		Store: store, Run: runner.Run, Interrupt: keeper.Interrupt, Sweep: time.Second, Explain: postgres.Safe, Log: zerolog.Nop(),
+		Store: store, Run: runner.Run, Interrupt: keeper.Interrupt, Sweep: time.Second, Log: zerolog.Nop(),
 	})
 	scheduler.Configure([]schedule.Project{{
 		Name: "sul", Window: schedule.Window{Debounce: window, MaxWait: 5 * window, MaxMessages: 100}, Concurrency: 50, Turn: answering(b),

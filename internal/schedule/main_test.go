@@ -57,7 +57,7 @@ func play(t *testing.T, w *world, script func(), projects ...Project) {
 		w.T, w.began, w.ended = t, time.Now(), make(chan struct{})
 		w.Scheduler = New(Options{
 			Store: w, Run: w.run, Interrupt: func(id int64) bool { return w.ours != nil && w.ours(id) },
-			Sweep: 10 * time.Minute, Explain: error.Error, Log: zerolog.New(&w.log),
+			Sweep: 10 * time.Minute, Log: zerolog.New(&w.log),
 		})
 		w.Configure(projects)
 		var ctx context.Context

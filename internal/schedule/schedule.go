@@ -13,6 +13,7 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/sync/errgroup"
 
+	"fila/internal/postgres"
 	"fila/internal/turn"
 )
 
@@ -55,9 +56,7 @@ type Options struct {
 	Interrupt func(turn int64) bool
 	// Sweep is the pause between two looks at what has no timer.
 	Sweep time.Duration
-	// Explain describes an error of the store for the log, without personal data.
-	Explain func(error) string
-	Log     zerolog.Logger
+	Log   zerolog.Logger
 }
 
 // Scheduler decides when a conversation is looked at. It is safe for concurrent use.
@@ -66,7 +65,6 @@ type Scheduler struct {
 	runTurn   func(ctx context.Context, p *turn.Project, w turn.Work, leased time.Time) bool
 	interrupt func(turn int64) bool
 	sweep     time.Duration
-	explain   func(error) string
 	log       zerolog.Logger
 	timers    *timers
 	// turns counts those that run; Run waits for them.
@@ -83,7 +81,7 @@ type Scheduler struct {
 // New makes a scheduler without projects.
 func New(o Options) *Scheduler {
 	return &Scheduler{
-		store: o.Store, runTurn: o.Run, interrupt: o.Interrupt, sweep: o.Sweep, explain: o.Explain, log: o.Log,
+		store: o.Store, runTurn: o.Run, interrupt: o.Interrupt, sweep: o.Sweep, log: o.Log,
 		timers: newTimers(), rebuild: make(chan struct{}, 1), lanes: map[string]*lane{},
 	}
 }
@@ -192,7 +190,7 @@ func (s *Scheduler) away(ctx context.Context, err error) {
 	s.wasAway = true
 	s.mu.Unlock()
 	if first && ctx.Err() == nil {
-		s.log.Error().Str("error", s.explain(err)).Msg("scheduler cannot reach its queue, keeps trying")
+		s.log.Error().Str("error", postgres.Safe(err)).Msg("scheduler cannot reach its queue, keeps trying")
 	}
 }
 
