@@ -102,7 +102,7 @@ func (s *Scheduler) sweepOnce(ctx context.Context, cursors map[string]string) (g
 		case "turn":
 			l.wantClaim()
 		case "foreign":
-			s.adopt(ctx, l, f.Project)
+			s.adopt(ctx, l)
 		case "overdue":
 			if !s.watches(l, f.Phone) {
 				l.look(f.Phone)
@@ -118,8 +118,8 @@ func (s *Scheduler) sweepOnce(ctx context.Context, cursors map[string]string) (g
 	return unknown && full
 }
 
-func (s *Scheduler) adopt(ctx context.Context, l *lane, project string) {
-	phones, err := s.store.Adopt(ctx, project)
+func (s *Scheduler) adopt(ctx context.Context, l *lane) {
+	phones, err := s.store.Adopt(ctx, l.name)
 	if err != nil {
 		s.away(ctx, err)
 		return
