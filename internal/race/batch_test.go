@@ -54,13 +54,15 @@ func (s *scene) gather(messages []queue.Message) (receipts []queue.Receipt, fail
 // awaitLock comes back when some statement waits for a lock.
 func (s *scene) awaitLock() {
 	s.Helper()
+	ctx, cancel := context.WithTimeout(s.Context(), patience)
+	defer cancel()
 	ticker := time.NewTicker(2 * time.Millisecond)
 	defer ticker.Stop()
 	for s.count(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) == 0 {
 		select {
 		case <-ticker.C:
-		case <-s.Context().Done():
-			s.Fatal("nobody waits")
+		case <-ctx.Done():
+			s.Fatalf("awaited for %s that a statement waits for a lock", patience)
 		}
 	}
 }
@@ -136,12 +138,15 @@ func TestFrozenSessionStallsNoOtherPush(t *testing.T) {
 		t.Errorf("the push behind the frozen session ended before the session did")
 	}
 	frozen.rollback()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
 	select {
 	case err := <-held:
 		if err != nil {
 			t.Errorf("the push behind the frozen session, once that is gone: %v", err)
 		}
-	case <-t.Context().Done():
+	case <-ctx.Done():
+		t.Fatalf("awaited for %s that the push behind the frozen session ends, once that is gone", patience)
 	}
 	if n := s.count(`SELECT count(*) FROM fila_mensagens`); n != 5 {
 		t.Errorf("%d messages wait, want 5", n)

@@ -38,6 +38,9 @@ const (
 	cleo    = "5531999990003"
 )
 
+// patience is how long a test waits for what must come: longer than the statement of a session may run.
+const patience = 30 * time.Second
+
 // prove runs the scenario on the functions as they are, where nothing may be violated, and on each fault, where something must.
 func prove(t *testing.T, scenario func(*scene), faults ...string) {
 	t.Helper()
@@ -216,6 +219,8 @@ func (s *session) ask(sql string, args ...any) answer {
 // waits comes back when the statement waits for a lock, with true, or when it is over.
 func (f *flight) waits() bool {
 	f.Helper()
+	ctx, cancel := context.WithTimeout(f.Context(), patience)
+	defer cancel()
 	ticker := time.NewTicker(2 * time.Millisecond)
 	defer ticker.Stop()
 	for {
@@ -227,8 +232,8 @@ func (f *flight) waits() bool {
 			f.done <- a
 			return false
 		case <-ticker.C:
-		case <-f.Context().Done():
-			f.Fatal("the statement neither waits nor ends")
+		case <-ctx.Done():
+			f.Fatalf("awaited for %s that the statement waits for a lock, or ends", patience)
 		}
 	}
 }
@@ -244,11 +249,13 @@ func (f *flight) mustWait(what string) {
 // result is the statement's answer.
 func (f *flight) result() answer {
 	f.Helper()
+	ctx, cancel := context.WithTimeout(f.Context(), patience)
+	defer cancel()
 	select {
 	case a := <-f.done:
 		return a
-	case <-f.Context().Done():
-		f.Fatal("the statement does not end")
+	case <-ctx.Done():
+		f.Fatalf("awaited for %s that the statement ends", patience)
 		return ""
 	}
 }
