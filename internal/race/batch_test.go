@@ -13,8 +13,8 @@ import (
 	"fila/internal/queue"
 )
 
-// gather starts a queue of one writer and keeps that busy at a held conversation until every push has been called, so that
-// they share their commits.
+// gather starts a queue of one writer, which meets a held conversation first, and starts all pushers before that is let go, so that
+// pushes find company in a commit. Nothing tells which of them do: the caller has to count the commits.
 func (s *scene) gather(messages []queue.Message) (receipts []queue.Receipt, failures []error) {
 	s.Helper()
 	q := queue.New(queue.Options{Pool: s.pool, Log: zerolog.Nop(), Writers: 1, Patience: time.Minute})
@@ -27,25 +27,24 @@ func (s *scene) gather(messages []queue.Message) (receipts []queue.Receipt, fail
 	s.push("known", cleo)
 	frozen := s.frozen(`SELECT fila_lock('clinic', $1)`, cleo)
 	receipts, failures = make([]queue.Receipt, len(messages)), make([]error, len(messages))
-	var called, answered sync.WaitGroup
+	var started, answered sync.WaitGroup
 	push := func(i int) {
-		called.Done()
+		started.Done()
 		got, err := q.Push(s.Context(), []queue.Message{messages[i]})
 		if err == nil {
 			receipts[i] = got[0]
 		}
 		failures[i] = err
 	}
-	called.Add(len(messages) + 1)
 	answered.Go(func() {
-		called.Done()
 		_, _ = q.Push(s.Context(), []queue.Message{{Project: project, ID: "held", Phone: cleo, Address: cleo, Text: "held", Kind: "text"}})
 	})
 	s.awaitLock()
+	started.Add(len(messages))
 	for i := range messages {
 		answered.Go(func() { push(i) })
 	}
-	called.Wait()
+	started.Wait()
 	frozen.rollback()
 	answered.Wait()
 	return receipts, failures
