@@ -75,18 +75,16 @@ func TestPartOfADiscardedTurn(t *testing.T) {
 	for name, discard := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := setup(t)
-			turn := s.replied(ana, "m1")
-			discard(s, turn)
-			s.want("discarded turns", 1, `SELECT count(*) FROM turns WHERE state = 'discarded'`)
-			s.wantAnswer("the part", s.session().ask(stateOf), "unknown")
-			s.wantAnswer("a stranger's result", s.session().ask(sent, turn, 0, 1), "stale")
-			s.wantAnswer("the part", s.session().ask(stateOf), "unknown")
-			s.wantAnswer("the result", s.session().ask(sent, turn, 1, 1), "stale")
-			s.wantAnswer("the part", s.session().ask(stateOf), "sent p")
-			for _, v := range s.violations {
-				t.Error(v)
-			}
+			prove(t, func(s *scene) {
+				turn := s.replied(ana, "m1")
+				discard(s, turn)
+				s.want("discarded turns", 1, `SELECT count(*) FROM turns WHERE state = 'discarded'`)
+				s.wantAnswer("the part", s.session().ask(stateOf), "unknown")
+				s.wantAnswer("a stranger's result", s.session().ask(sent, turn, 0, 1), "stale")
+				s.wantAnswer("the part", s.session().ask(stateOf), "unknown")
+				s.wantAnswer("the result", s.session().ask(sent, turn, 1, 1), "stale")
+				s.wantAnswer("the part", s.session().ask(stateOf), "sent p")
+			})
 		})
 	}
 }
@@ -94,35 +92,31 @@ func TestPartOfADiscardedTurn(t *testing.T) {
 // The last word of a dead turn is not said once somebody has discarded the turn.
 func TestDiscardSilencesTheLastWord(t *testing.T) {
 	t.Parallel()
-	s := setup(t)
-	s.exec(`UPDATE projects SET fallback_text = 'desculpe'`)
-	turn := s.buried(ana, "m1")
-	s.want("last words to be said", 1, `SELECT count(*) FROM deliveries WHERE part = 0 AND state = 'sending'`)
-	s.exec(`SELECT fila_discard($1, 'rita', 'a test')`, turn)
-	s.want("last words to be said after", 0, `SELECT count(*) FROM deliveries WHERE part = 0 AND state = 'sending'`)
-	for _, v := range s.violations {
-		t.Error(v)
-	}
+	prove(t, func(s *scene) {
+		s.exec(`UPDATE projects SET fallback_text = 'desculpe'`)
+		turn := s.buried(ana, "m1")
+		s.want("last words to be said", 1, `SELECT count(*) FROM deliveries WHERE part = 0 AND state = 'sending'`)
+		s.exec(`SELECT fila_discard($1, 'rita', 'a test')`, turn)
+		s.want("last words to be said after", 0, `SELECT count(*) FROM deliveries WHERE part = 0 AND state = 'sending'`)
+	})
 }
 
 // Who acts, and why, is something that can be read.
 func TestReasonsAreReadable(t *testing.T) {
 	t.Parallel()
-	s := setup(t)
-	s.push("m1", ana)
-	one := s.session()
-	const act = `SELECT fila_suspend('clinic', $1, $2, $3)`
-	for _, nothing := range []string{"", " ", "\t\n", "\u00a0", "\u2003\u3000 "} {
-		s.wantAnswer("nobody", one.ask(act, ana, nothing, "checking"), "FI422")
-		s.wantAnswer("no reason", one.ask(act, ana, "rita", nothing), "FI422")
-	}
-	s.wantAnswer("a reason of 1000 characters", one.ask(`SELECT fila_suspend('clinic', $1, 'rita', repeat('é', 1000))`, ana), "suspended")
-	s.wantAnswer("a reason of 1001", one.ask(`SELECT fila_suspend('clinic', $1, 'rita', repeat('é', 1001))`, ana), "FI422")
-	s.wantAnswer("a takeover's reason of 1001", one.ask(`SELECT fila_takeover('clinic', $1, 1, 'rita', repeat('é', 1001))`, ana), "FI422")
-	s.wantAnswer("a takeover of no time", one.ask(`SELECT fila_takeover('clinic', $1, 1e-300, 'rita', NULL)`, ana), "FI422")
-	for _, v := range s.violations {
-		t.Error(v)
-	}
+	prove(t, func(s *scene) {
+		s.push("m1", ana)
+		one := s.session()
+		const act = `SELECT fila_suspend('clinic', $1, $2, $3)`
+		for _, nothing := range []string{"", " ", "\t\n", "\u00a0", "\u2003\u3000 "} {
+			s.wantAnswer("nobody", one.ask(act, ana, nothing, "checking"), "FI422")
+			s.wantAnswer("no reason", one.ask(act, ana, "rita", nothing), "FI422")
+		}
+		s.wantAnswer("a reason of 1000 characters", one.ask(`SELECT fila_suspend('clinic', $1, 'rita', repeat('é', 1000))`, ana), "suspended")
+		s.wantAnswer("a reason of 1001", one.ask(`SELECT fila_suspend('clinic', $1, 'rita', repeat('é', 1001))`, ana), "FI422")
+		s.wantAnswer("a takeover's reason of 1001", one.ask(`SELECT fila_takeover('clinic', $1, 1, 'rita', repeat('é', 1001))`, ana), "FI422")
+		s.wantAnswer("a takeover of no time", one.ask(`SELECT fila_takeover('clinic', $1, 1e-300, 'rita', NULL)`, ana), "FI422")
+	})
 }
 
 // However many turns a conversation has had since: a turn that was begun again is an old one, and its call counts all the same.
