@@ -115,7 +115,7 @@ func contests() map[string]contest {
 	begin := func(r *round) { r.turn = r.drained() }
 	confirms := func(r *round, one *session) answer { return one.again(confirm, r.turn, 1) }
 	takes := func(r *round, one *session) answer { return one.again(takeover, r.phone) }
-	const audited = `(SELECT max(at) FROM audit WHERE phone = $1 AND action = $2)`
+	const auditedAt = `(SELECT max(at) FROM audit WHERE phone = $1 AND action = $2)`
 	return map[string]contest{
 		// Proceed: never superseded. Superseded: nothing was confirmed, and the messages came back.
 		"confirm and supersede": {
@@ -150,7 +150,7 @@ func contests() map[string]contest {
 			rule: "queue", prepare: begin, left: confirms, right: takes, fault: "confirm_beside_person",
 			judge: func(r *round) (bool, bool) {
 				won := r.left == "proceed"
-				before := r.holds(`coalesce((SELECT confirmed_at FROM turns WHERE id = $3) <= `+audited+`, false)`, r.phone, "takeover", r.turn)
+				before := r.holds(`coalesce((SELECT confirmed_at FROM turns WHERE id = $3) <= `+auditedAt+`, false)`, r.phone, "takeover", r.turn)
 				silent := r.own.again(reply, r.turn, 1) == "discarded"
 				return won, silent && won == before && (won || r.left == "human")
 			},
@@ -195,8 +195,8 @@ func contests() map[string]contest {
 			},
 			right: func(r *round, one *session) answer { return one.again(pushOne, r.id, r.phone) },
 			judge: func(r *round) (bool, bool) {
-				left := r.holds(`EXISTS (SELECT FROM receipts WHERE phone = $1) OR EXISTS (SELECT FROM fila_mensagens WHERE telefone = $1)`, r.phone)
-				return r.leftFirst, r.left == "erased" && r.right == "duplicate" && !left
+				remains := r.holds(`EXISTS (SELECT FROM receipts WHERE phone = $1) OR EXISTS (SELECT FROM fila_mensagens WHERE telefone = $1)`, r.phone)
+				return r.leftFirst, r.left == "erased" && r.right == "duplicate" && !remains
 			},
 		},
 		// Sent: the intent is from before the takeover. Else the turn is discarded.
@@ -209,7 +209,7 @@ func contests() map[string]contest {
 			},
 			right: func(r *round, one *session) answer { return one.again(send, r.turn, 1, 2) },
 			judge: func(r *round) (bool, bool) {
-				before := r.holds(`coalesce((SELECT intended_at FROM deliveries WHERE turn_id = $3 AND part = 2) <= `+audited+`, false)`,
+				before := r.holds(`coalesce((SELECT intended_at FROM deliveries WHERE turn_id = $3 AND part = 2) <= `+auditedAt+`, false)`,
 					r.phone, "takeover", r.turn)
 				return r.right == "discarded", r.left == "human" && ((r.right == "send" && before) || (r.right == "discarded" && !before))
 			},
@@ -224,7 +224,7 @@ func contests() map[string]contest {
 				return one.again(reply, r.turn, 1)
 			},
 			judge: func(r *round) (bool, bool) {
-				before := r.holds(`coalesce((SELECT intended_at FROM deliveries WHERE turn_id = $3 AND part = 1) <= `+audited+`, false)`,
+				before := r.holds(`coalesce((SELECT intended_at FROM deliveries WHERE turn_id = $3 AND part = 1) <= `+auditedAt+`, false)`,
 					r.phone, "takeover", r.turn)
 				return r.right == "discarded", r.left == "human" && ((r.right == "send" && before) || (r.right == "discarded" && !before))
 			},
@@ -253,7 +253,7 @@ func contests() map[string]contest {
 			right:   func(r *round, one *session) answer { return one.again(drainOne, r.phone) },
 			judge: func(r *round) (bool, bool) {
 				if r.right == "drained" {
-					return false, r.holds(`(SELECT drained_at FROM turns WHERE phone = $3) <= `+audited, r.phone, "suspend", r.phone)
+					return false, r.holds(`(SELECT drained_at FROM turns WHERE phone = $3) <= `+auditedAt, r.phone, "suspend", r.phone)
 				}
 				waits := r.holds(`EXISTS (SELECT FROM fila_mensagens WHERE telefone = $1) AND NOT EXISTS (SELECT FROM turns WHERE phone = $1)`, r.phone)
 				return true, waits && (r.right == "suspended" || r.right == "busy")
