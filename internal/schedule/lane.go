@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"context"
+	"maps"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -29,14 +30,16 @@ type lane struct {
 	project Project
 	running int
 	// ready are the conversations to look at, oldest first; each stands here once.
-	ready   []string
-	queued  map[string]bool
+	ready  []string
+	queued map[string]bool
+	// asked are those that a drain was asked for since the sweep last began to look; true while it is under way.
+	asked   map[string]bool
 	claim   bool
 	signals chan struct{}
 }
 
 func newLane(s *Scheduler, p Project) *lane {
-	return &lane{scheduler: s, name: p.Name, project: p, queued: map[string]bool{}, signals: make(chan struct{}, 1)}
+	return &lane{scheduler: s, name: p.Name, project: p, queued: map[string]bool{}, asked: map[string]bool{}, signals: make(chan struct{}, 1)}
 }
 
 func (l *lane) settings() Project {
@@ -69,6 +72,28 @@ func (l *lane) has(phone string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.queued[phone]
+}
+
+// beginSweep forgets the drains that are over. What a sweep finds that wasAsked after its beginning is no news.
+func (l *lane) beginSweep() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	maps.DeleteFunc(l.asked, func(_ string, underWay bool) bool { return !underWay })
+}
+
+func (l *lane) wasAsked(phone string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, asked := l.asked[phone]
+	return asked
+}
+
+func (l *lane) answered(phones []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, phone := range phones {
+		l.asked[phone] = false
+	}
 }
 
 // wantClaim says that turns of the project may be waiting for somebody.
@@ -135,6 +160,7 @@ func (l *lane) takeReady() []string {
 	}
 	for _, phone := range phones {
 		delete(l.queued, phone)
+		l.asked[phone] = true
 	}
 	return phones
 }
@@ -175,6 +201,7 @@ func (l *lane) drain(ctx, work context.Context, phones []string) bool {
 	for _, d := range drained {
 		l.judge(ctx, work, d, leased)
 	}
+	l.answered(phones)
 	return true
 }
 

@@ -40,6 +40,8 @@ type world struct {
 	runs func(w turn.Work)
 	// empty says that every turn finds nothing behind it at its end.
 	empty bool
+	// takes is how long drains and sweeps look, at what was there when they began.
+	takes time.Duration
 
 	began time.Time
 	log   bytes.Buffer
@@ -133,6 +135,7 @@ func (w *world) fail() error {
 
 // Drain is Store's.
 func (w *world) Drain(_ context.Context, project string, phones []string) (found []turn.Drained, err error) {
+	defer pass(w.takes)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.say("drain %s %s", project, strings.Join(phones, ","))
@@ -185,6 +188,7 @@ func (w *world) Adopt(_ context.Context, project string) ([]string, error) {
 
 // Sweep is Store's.
 func (w *world) Sweep(_ context.Context, projects, cursors []string, page int) ([]turn.Swept, error) {
+	defer pass(w.takes)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if page != pageRows || len(projects) != len(cursors) {

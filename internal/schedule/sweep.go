@@ -73,7 +73,8 @@ func (s *Scheduler) runSweep(ctx context.Context) {
 func (s *Scheduler) swept(cursors map[string]string) (projects, after []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for name := range s.lanes {
+	for name, l := range s.lanes {
+		l.beginSweep()
 		projects = append(projects, name)
 		after = append(after, cursors[name])
 	}
@@ -104,7 +105,7 @@ func (s *Scheduler) sweepOnce(ctx context.Context, cursors map[string]string) (g
 		case "foreign":
 			s.adopt(ctx, l)
 		case "overdue":
-			if !s.watches(l, f.Phone) {
+			if !l.wasAsked(f.Phone) && !s.watches(l, f.Phone) {
 				l.look(f.Phone)
 				unknown = true
 			}

@@ -80,6 +80,25 @@ func TestSweepKnowsWhatIsKnown(t *testing.T) {
 	}, p)
 }
 
+// TestSweepBesideDrains: what is drained while a sweep looks is no news of that sweep's, but of the next.
+func TestSweepBesideDrains(t *testing.T) {
+	t.Parallel()
+	w := &world{takes: 4 * second, sweeps: func(_, _ []string) []turn.Swept {
+		return []turn.Swept{found("overdue", "sul", "over"), found("overdue", "sul", "under way")}
+	}}
+	play(t, w, func() {
+		w.until(sweepAt - 12*second)
+		w.Arrived("sul", "over")
+		w.until(sweepAt - 8*second)
+		w.Arrived("sul", "under way")
+		w.until(2 * sweepAt)
+		w.expect("9m58s drain sul over", "10m2s drain sul under way")
+		w.until(2*sweepAt + 5*second)
+		w.expect("20m4s drain sul over,under way")
+		w.until(2*sweepAt + 10*second)
+	}, project("sul", 10*second))
+}
+
 // TestSweepComesRound the whole queue, a page a sweep.
 func TestSweepComesRound(t *testing.T) {
 	t.Parallel()
