@@ -123,13 +123,15 @@ BEGIN
         ) c
     );
 
+    -- The limits cut nothing off. A limit that the planner does not know makes it expect one row, and look that up; for more it may read
+    -- through a table that is small when the plan is made, and go on so when it is not.
     RETURN QUERY
     WITH passed AS (
         UPDATE turns t SET
             state = 'sending', stage = 'delivery', reply = r.reply, replied_at = clock_timestamp(), reason = NULL, next_attempt_at = NULL,
             instance = p_instance, lease_until = clock_timestamp() + make_interval(secs => p_lease)
-        FROM unnest(p_replied, p_reply_attempt, p_reply) AS r (id, attempt, reply), projects p
-        WHERE t.id = ANY (locked) AND r.id = t.id AND p.name = t.project
+        FROM (SELECT * FROM unnest(p_replied, p_reply_attempt, p_reply) AS a (id, attempt, reply) WHERE a.id = ANY (locked) LIMIT cardinality(locked)) r, projects p
+        WHERE t.id = r.id AND p.name = t.project
             AND t.attempt = r.attempt AND t.state = 'running' AND t.stage = 'agent' AND t.reply_until IS NULL AND NOT t.silenced
             AND (p.during_turn = 'queue' OR NOT fila_overtaken(t))
         RETURNING t.id, t.project
@@ -142,8 +144,12 @@ BEGIN
         JOIN passed n ON n.id = d.id
     ), out AS (
         UPDATE deliveries d SET state = 'sent', provider_id = nullif(s.provider_id, ''), sent_at = clock_timestamp()
-        FROM unnest(p_sent, p_sent_attempt, p_sent_part, p_provider_id) AS s (id, attempt, part, provider_id), turns t
-        WHERE d.turn_id = s.id AND d.part = s.part AND t.id = ANY (locked) AND t.id = s.id
+        FROM (
+            SELECT * FROM unnest(p_sent, p_sent_attempt, p_sent_part, p_provider_id) AS a (id, attempt, part, provider_id)
+            WHERE a.id = ANY (locked)
+            LIMIT cardinality(locked)
+        ) s, turns t
+        WHERE d.turn_id = s.id AND d.part = s.part AND t.id = s.id
             AND t.attempt = s.attempt AND t.state = 'sending' AND NOT t.handoff
             AND NOT EXISTS (SELECT FROM deliveries l WHERE l.turn_id = s.id AND l.part > s.part AND l.state <> 'sent')
         RETURNING d.turn_id AS id
