@@ -36,6 +36,7 @@ func newBench(c *cli) *cobra.Command {
 	f.IntVar(&o.Projects, "projects", 1, "how many projects share the load")
 	f.IntVar(&o.Waiting, "waiting", 0, "how many other conversations wait meanwhile; measures the start with them too")
 	f.IntVar(&o.History, "history", 0, "how many messages of the past lie in the tables")
+	f.BoolVar(&o.Snapshot, "held-snapshot", false, "another session's transaction stays open all the time, so that no dead row can be removed")
 	f.Float64Var(&agent, "agent-seconds", 0, "how long the agent thinks")
 	f.BoolVar(&o.Baseline, "baseline", false, "measure pgbench, a no-op and the sleeping design too, and compare")
 	f.Uint64Var(&o.Seed, "seed", o.Seed, "of the pauses within bursts")

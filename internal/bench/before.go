@@ -6,11 +6,15 @@ import (
 	"strings"
 	"time"
 
+	"fila/internal/postgres"
 	statement "fila/sql"
 )
 
 // parked is the project of what lies in the tables beside the load: its conversations wait for an hour.
 const parked = "parked"
+
+// insufficientPrivilege is what a server says to who may not have it write everything.
+const insufficientPrivilege = "42501"
 
 // Start is how the service came up on a database in which conversations wait. Seconds count from the start of the process.
 type Start struct {
@@ -32,9 +36,9 @@ func past(ctx context.Context, o Options, d *database, receiver string) (empty i
 	empty = residentBytes(s.command.Process.Pid)
 	s.stop()
 	for _, fill := range []struct {
-		name string
-		rows int
-	}{{"bench_history", o.History}, {"bench_waiting", o.Waiting}} {
+		name, vacuum string
+		rows         int
+	}{{"bench_history", "bench_history_vacuum", o.History}, {"bench_waiting", "bench_waiting_vacuum", o.Waiting}} {
 		if fill.rows == 0 {
 			continue
 		}
@@ -42,11 +46,15 @@ func past(ctx context.Context, o Options, d *database, receiver string) (empty i
 		if _, err := d.conn.Exec(ctx, statement.Named(fill.name), fill.rows); err != nil {
 			return 0, fmt.Errorf("fill the tables: %w", err)
 		}
-	}
-	for _, after := range []string{statement.Named("bench_history_after"), "VACUUM (ANALYZE)"} {
-		if _, err := d.conn.Exec(ctx, after); err != nil {
-			return 0, fmt.Errorf("fill the tables: %w", err)
+		if _, err := d.conn.Exec(ctx, statement.Named(fill.vacuum)); err != nil {
+			return 0, fmt.Errorf("vacuum the tables: %w", err)
 		}
+	}
+	if _, err := d.conn.Exec(ctx, statement.Named("bench_history_after")); err != nil {
+		return 0, fmt.Errorf("number the turns: %w", err)
+	}
+	if _, err := d.conn.Exec(ctx, statement.Named("bench_checkpoint")); err != nil && postgres.Code(err) != insufficientPrivilege {
+		return 0, fmt.Errorf("write the tables: %w", err)
 	}
 	return empty, nil
 }

@@ -33,6 +33,8 @@ type Options struct {
 	Projects int
 	// Waiting is how many other conversations wait meanwhile, History how many messages of the past lie in the tables.
 	Waiting, History int
+	// Snapshot keeps another session's transaction open all the time: no row that dies meanwhile can be removed.
+	Snapshot bool
 	// AgentTakes is how long the agent thinks.
 	AgentTakes time.Duration
 	// Baseline measures pgbench, a no-op and the sleeping design too.

@@ -52,6 +52,13 @@ func measure(ctx context.Context, o Options, d *database) (r Report, err error) 
 		return r, err
 	}
 
+	if o.Snapshot {
+		release, err := d.hold(ctx)
+		if err != nil {
+			return r, err
+		}
+		defer release()
+	}
 	l := newLoad(o, s.url)
 	length := l.run(ctx)
 	sent := time.Now()
@@ -215,6 +222,25 @@ type database struct {
 	schema bool
 	server string
 	conn   *pgx.Conn
+}
+
+// hold takes a snapshot and keeps it until release.
+func (d *database) hold(ctx context.Context) (release func(), err error) {
+	conn, err := pgx.Connect(ctx, d.url)
+	if err != nil {
+		return nil, fmt.Errorf("hold a snapshot: %w", err)
+	}
+	release = func() { _ = conn.Close(context.WithoutCancel(ctx)) }
+	tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
+	if err == nil {
+		// The first statement takes it.
+		_, err = tx.Exec(ctx, statement.Named("clock"))
+	}
+	if err != nil {
+		release()
+		return nil, fmt.Errorf("hold a snapshot: %w", err)
+	}
+	return release, nil
 }
 
 // functions is what of the server's time each message took.

@@ -1,0 +1,2 @@
+-- What autovacuum would have done since.
+VACUUM (ANALYZE) receipts, turns, deliveries;
