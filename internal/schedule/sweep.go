@@ -73,8 +73,7 @@ func (s *Scheduler) runSweep(ctx context.Context) {
 func (s *Scheduler) swept(cursors map[string]string) (projects, after []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for name, l := range s.lanes {
-		l.beginSweep()
+	for name := range s.lanes {
 		projects = append(projects, name)
 		after = append(after, cursors[name])
 	}
@@ -86,6 +85,9 @@ func (s *Scheduler) sweepOnce(ctx context.Context, cursors map[string]string) (g
 	projects, after := s.swept(cursors)
 	if len(projects) == 0 {
 		return false
+	}
+	for _, project := range projects {
+		s.lane(project).beginSweep()
 	}
 	found, err := s.store.Sweep(ctx, projects, after, pageRows)
 	if err != nil {
